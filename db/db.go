@@ -1,0 +1,98 @@
+// Package db is the seam between fencepost and a database: the operations a store offers, in the words of the design, and nothing of how a
+// driver runs them. It imports the standard library alone.
+//
+// The operations, their parameters and their rows follow from the statements in queries/ (see store_gen.go). Durations are microseconds.
+// Ids of one call are rising and distinct; arrays of one call have one length; outbox sees to both. A driver turns its own errors into
+// the sentinels below and keeps the cause reachable through errors.As.
+package db
+
+import (
+	"context"
+	"errors"
+	"time"
+)
+
+// A Store runs every operation. Methods of Enqueuer run in the caller's transaction; all others run each in a transaction of their own, and a
+// driver repeats those a bounded number of times when the server refuses them for a serialization failure or a deadlock.
+// All methods may be called from several goroutines at once.
+type Store interface {
+	Enqueuer
+	Leaser
+	Settler
+	Operator
+	Purger
+	Inspector
+	Worker
+	Notifier
+
+	// SchemaRange gives the oldest and the newest version of the schema that this driver's statements work with.
+	SchemaRange() (oldest, newest int64)
+	// Schema is the name of the schema, for messages.
+	Schema() string
+}
+
+// A Notifier carries hints that messages were committed. No hint is a promise: they may be lost, repeated and late.
+type Notifier interface {
+	// Wake sends one hint to every listener of this store's schema.
+	Wake(ctx context.Context) error
+	// Listen calls woken for each hint, and once after each (re)connect, since hints may have been lost meanwhile. It blocks until ctx ends
+	// or the connection breaks, and returns ErrNoListener when no connection to listen on was configured. Listen tests its own channel
+	// before the first call of woken and returns ErrDeafListener when its own hint does not come back (a transaction pooler in between).
+	// woken must not block.
+	Listen(ctx context.Context, woken func()) error
+}
+
+// A Tx is a caller's open transaction, made by the driver that knows it (pgxdb.Tx, sqldb.Tx, or the BoxTx of their InTx). A pool or a plain
+// transaction of another library does not satisfy it.
+type Tx interface {
+	// FencepostTx marks the type and does nothing.
+	FencepostTx()
+}
+
+// A Gatherer is a Tx that wants to know what was enqueued through it.
+type Gatherer interface {
+	Tx
+	// Gather is called with the ids of newly stored messages after each successful enqueue.
+	Gather(ids []int64)
+}
+
+// A Committer is told which messages a transaction stored, after its commit. *outbox.Box is one. Committed never blocks.
+type Committer interface {
+	Committed(ids ...int64)
+}
+
+// Errors that every driver returns in place of its own.
+var (
+	// ErrForeignTx: the Tx was made by another driver, or is nil. Not retryable.
+	ErrForeignTx = errors.New("transaction does not belong to this driver")
+	// ErrRetry: the server refused the statement for a serialization failure or a deadlock (SQLSTATE 40001, 40P01). In the caller's
+	// transaction: roll back and run the whole transaction again. In a transaction of the store's own: its bounded repeats were used up.
+	ErrRetry = errors.New("serialization failure or deadlock")
+	// ErrNoListener: listening was not configured. Not retryable.
+	ErrNoListener = errors.New("no connection to listen on is configured")
+	// ErrDeafListener: hints do not arrive on the listening connection, as behind a transaction pooler. Retry later, rely on the poll.
+	ErrDeafListener = errors.New("the listening connection receives nothing")
+	// ErrNoSchema: the tables are missing (SQLSTATE 42P01, 3F000). Not retryable before a migration.
+	ErrNoSchema = errors.New("schema is not installed")
+)
+
+// Never stands for an instant that has not come in columns that look back (leased_until, replayed_at).
+var Never = time.Date(1, 1, 1, 0, 0, 0, 0, time.UTC)
+
+// LongestLease bounds every lease, for every process alike: a leased_until further ahead than this counts as over (a clock that stepped back).
+const LongestLease = time.Hour
+
+// FreeToken is the token of a message that nobody holds.
+var FreeToken = make([]byte, 16)
+
+// Fates of the rows that LeaseDue returns.
+const (
+	FateRefused = 0 // its order key is leased or blocked
+	FateGranted = 1
+	FateBuried  = 2 // settled as dead: spent or too old
+	FateClosing = 3 // the closing row: due_at is the statement's now()
+	FateBound   = 4 // the lane was examined up to (due_at, id) without filling its quota
+)
+
+// FirstPriority stands before every priority where a listing of lanes starts.
+const FirstPriority = -32769

@@ -1,0 +1,90 @@
+-- Enqueue: effects recorded in the caller's transaction.
+
+-- Enqueue stores the messages of one call and their queue rows, and answers with one row per input, in input order.
+-- Ids are drawn in input order; rows are inserted in the order of their identity, so that two overlapping batches cannot deadlock.
+-- A key that exists is left alone and reported as not stored: FindKeys says why. Of one key given twice the first is stored.
+-- Guard: the unique constraint (tenant, consumer, key). A caller at REPEATABLE READ or above gets 40001 on a concurrent duplicate.
+-- Index: message_key_unique to detect duplicates; plain inserts otherwise. Locks: the rows it inserts.
+-- name: Enqueue :many
+WITH given AS (
+    SELECT
+        nextval('outbox.message_id_seq') AS id,
+        unnest(sqlc.arg(tenants)::text[]) AS tenant,
+        unnest(sqlc.arg(consumers)::text[]) AS consumer,
+        unnest(sqlc.arg(targets)::text[]) AS target,
+        unnest(sqlc.arg(kinds)::text[]) AS kind,
+        unnest(sqlc.arg(keys)::text[]) AS key,
+        unnest(sqlc.arg(order_keys)::text[]) AS order_key,
+        unnest(sqlc.arg(priorities)::smallint[]) AS priority,
+        unnest(sqlc.arg(digests)::bytea[]) AS digest,
+        unnest(sqlc.arg(metadatas)::text[]) AS metadata,
+        unnest(sqlc.arg(payloads)::bytea[]) AS payload,
+        unnest(sqlc.arg(source_positions)::bigint[]) AS source_position,
+        unnest(sqlc.arg(source_event_ids)::text[]) AS source_event_id,
+        unnest(sqlc.arg(max_ages)::bigint[]) AS max_age,
+        unnest(sqlc.arg(due_ats)::timestamptz[]) AS due_at,
+        unnest(sqlc.arg(delays)::bigint[]) AS delay
+),
+stored AS (
+    INSERT INTO outbox.message (
+        id, tenant, consumer, target, kind, key, order_key, priority, digest, metadata, payload,
+        source_position, source_event_id, max_age
+    )
+    SELECT
+        g.id, g.tenant, g.consumer, g.target, g.kind, g.key, g.order_key, g.priority, g.digest, g.metadata, g.payload,
+        g.source_position, g.source_event_id, g.max_age
+    FROM given AS g
+    ORDER BY g.tenant, g.consumer, g.key, g.id
+    ON CONFLICT (tenant, consumer, key) DO NOTHING
+    RETURNING id
+),
+timed AS (
+    SELECT
+        g.id, g.consumer, g.target, g.kind, g.tenant, g.order_key, g.priority, g.max_age,
+        -- A due time in the past means now.
+        GREATEST(g.due_at, statement_timestamp() + g.delay * interval '1 microsecond') AS due_at
+    FROM given AS g
+    INNER JOIN stored AS s ON s.id = g.id
+),
+queued AS (
+    INSERT INTO outbox.queue (message_id, consumer, target, kind, tenant, order_key, priority, due_at, born_at, expires_at)
+    SELECT
+        t.id, t.consumer, t.target, t.kind, t.tenant, t.order_key, t.priority, t.due_at, t.due_at,
+        CASE WHEN t.max_age = 0 THEN '9999-12-31 00:00:00+00'::timestamptz
+            ELSE LEAST(t.due_at + t.max_age * interval '1 microsecond', '9999-12-31 00:00:00+00'::timestamptz) END
+    FROM timed AS t
+)
+SELECT
+    g.id::bigint AS id,
+    (s.id IS NOT NULL)::boolean AS stored
+FROM given AS g
+LEFT JOIN stored AS s ON s.id = g.id
+ORDER BY g.id;
+
+-- FindKeys says what stands under the given keys: for the inputs that Enqueue did not store. It runs as a second statement, since
+-- the first cannot see the winner of a race. State: the outcome of a settled message, else pending, leased or parked.
+-- Guard: exact (tenant, consumer, key). Index: message_key_unique, then the primary keys. Locks: none.
+-- name: FindKeys :many
+SELECT
+    k.ordinal::integer AS ordinal,
+    m.id,
+    m.digest,
+    COALESCE(
+        s.outcome,
+        CASE WHEN q.state = 1 THEN 'parked' WHEN q.leased_until > statement_timestamp() THEN 'leased' ELSE 'pending' END
+    )::text AS state
+FROM (
+    SELECT
+        generate_subscripts(sqlc.arg(tenants)::text[], 1) AS ordinal,
+        unnest(sqlc.arg(tenants)::text[]) AS tenant,
+        unnest(sqlc.arg(consumers)::text[]) AS consumer,
+        unnest(sqlc.arg(keys)::text[]) AS key
+) AS k
+CROSS JOIN LATERAL (
+    SELECT x.id, x.digest
+    FROM outbox.message AS x
+    WHERE x.tenant = k.tenant AND x.consumer = k.consumer AND x.key = k.key
+    OFFSET 0
+) AS m
+LEFT JOIN outbox.settlement AS s ON s.message_id = m.id
+LEFT JOIN outbox.queue AS q ON q.message_id = m.id;

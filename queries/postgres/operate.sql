@@ -1,0 +1,257 @@
+-- Operate: what people do to messages. Every act carries an actor and a reason and writes its audit row in the same statement.
+
+-- CancelOpen ends open messages, leased ones included: a running handler learns of it at its next renewal and its settle is stale.
+-- Guard: ids, scope, open. Index: primary keys. Locks: queue rows in id order, then order leases in key order.
+-- name: CancelOpen :many
+WITH gone AS (
+    DELETE FROM outbox.queue AS q
+    WHERE q.message_id = ANY (sqlc.arg(ids)::bigint[])
+        AND (sqlc.arg(all_tenants)::boolean OR q.tenant = ANY (sqlc.arg(scope)::text[]))
+    RETURNING q.message_id, q.attempt, q.epoch, q.replays, q.replayed_at, q.state, q.consumer, q.target, q.tenant, q.order_key
+),
+held AS (
+    SELECT o.consumer, o.target, o.tenant, o.order_key
+    FROM outbox.order_lease AS o
+    WHERE (o.consumer, o.target, o.tenant, o.order_key) IN (
+        SELECT g.consumer, g.target, g.tenant, g.order_key FROM gone AS g WHERE g.order_key <> ''
+    )
+    AND o.message_id = ANY (sqlc.arg(ids)::bigint[])
+    AND NOT o.blocked
+    ORDER BY o.tenant, o.order_key
+    FOR UPDATE
+),
+freed AS (
+    DELETE FROM outbox.order_lease AS o
+    WHERE (o.consumer, o.target, o.tenant, o.order_key) IN (SELECT h.consumer, h.target, h.tenant, h.order_key FROM held AS h)
+),
+audited AS (
+    INSERT INTO outbox.audit (message_id, action, tenant, actor, reason, detail)
+    SELECT g.message_id, 'cancel', g.tenant, sqlc.arg(actor)::text, sqlc.arg(reason)::text, CASE WHEN g.state = 1 THEN 'was parked' ELSE 'was pending' END
+    FROM gone AS g
+)
+INSERT INTO outbox.settlement (message_id, outcome, reason, attempt, epoch, replays, replayed_at)
+SELECT g.message_id, 'cancelled', sqlc.arg(reason)::text, g.attempt, g.epoch, g.replays, g.replayed_at
+FROM gone AS g
+RETURNING message_id AS id;
+
+-- ReplayDead brings dead messages back: at once due, their age starting anew, the epoch kept, one more lease always possible. With reset
+-- the attempts start at zero. Payload, key and created_at stay as they were. A key that the message blocked is free again.
+-- Guard: ids, scope, outcome dead; of two replays at once one finds the settlement and the other does not. Index: primary keys.
+-- Locks: settlement rows in id order, then the order leases they block in key order.
+-- name: ReplayDead :many
+WITH back AS (
+    DELETE FROM outbox.settlement AS s
+    WHERE s.message_id = ANY (sqlc.arg(ids)::bigint[])
+        AND s.outcome = 'dead'
+        AND (sqlc.arg(all_tenants)::boolean OR EXISTS (
+            SELECT FROM outbox.message AS m WHERE m.id = s.message_id AND m.tenant = ANY (sqlc.arg(scope)::text[])
+        ))
+    RETURNING s.message_id, s.attempt, s.epoch, s.replays, s.cause
+),
+envelope AS (
+    SELECT
+        b.message_id, b.epoch, b.replays, b.cause,
+        m.consumer, m.target, m.kind, m.tenant, m.order_key, m.priority, m.max_age,
+        -- Saturates below the table's bound, so that one more lease stays possible.
+        CASE WHEN sqlc.arg(reset)::boolean THEN 0 ELSE LEAST(b.attempt, 9999) END AS attempt
+    FROM back AS b
+    CROSS JOIN LATERAL (
+        SELECT x.consumer, x.target, x.kind, x.tenant, x.order_key, x.priority, x.max_age
+        FROM outbox.message AS x
+        WHERE x.id = b.message_id
+        OFFSET 0
+    ) AS m
+),
+held AS (
+    SELECT o.consumer, o.target, o.tenant, o.order_key
+    FROM outbox.order_lease AS o
+    WHERE (o.consumer, o.target, o.tenant, o.order_key) IN (
+        SELECT e.consumer, e.target, e.tenant, e.order_key FROM envelope AS e WHERE e.order_key <> ''
+    )
+    AND o.message_id = ANY (sqlc.arg(ids)::bigint[])
+    AND o.blocked
+    ORDER BY o.tenant, o.order_key
+    FOR UPDATE
+),
+freed AS (
+    DELETE FROM outbox.order_lease AS o
+    WHERE (o.consumer, o.target, o.tenant, o.order_key) IN (SELECT h.consumer, h.target, h.tenant, h.order_key FROM held AS h)
+),
+audited AS (
+    INSERT INTO outbox.audit (message_id, action, tenant, actor, reason, detail)
+    SELECT
+        e.message_id, 'replay', e.tenant, sqlc.arg(actor)::text, sqlc.arg(reason)::text,
+        'was dead, ' || e.cause || CASE WHEN sqlc.arg(reset)::boolean THEN '; attempts reset' ELSE '; attempts kept' END
+    FROM envelope AS e
+)
+INSERT INTO outbox.queue AS q (
+    message_id, consumer, target, kind, tenant, order_key, priority, due_at, born_at, expires_at,
+    epoch, attempt, attempt_limit, replays, replayed_at
+)
+SELECT
+    e.message_id, e.consumer, e.target, e.kind, e.tenant, e.order_key, e.priority, statement_timestamp(), statement_timestamp(),
+    CASE WHEN e.max_age = 0 THEN '9999-12-31 00:00:00+00'::timestamptz
+        ELSE statement_timestamp() + e.max_age * interval '1 microsecond' END,
+    e.epoch, e.attempt, e.attempt + 1, e.replays + 1, statement_timestamp()
+FROM envelope AS e
+RETURNING q.message_id AS id;
+
+-- ResolveSettled decides parked messages: delivered or dead. With block_on_dead a dead ordered message keeps its key blocked.
+-- Guard: ids, scope, parked. Index: primary keys. Locks: queue rows in id order, then order leases in key order.
+-- name: ResolveSettled :many
+WITH gone AS (
+    DELETE FROM outbox.queue AS q
+    WHERE q.message_id = ANY (sqlc.arg(ids)::bigint[])
+        AND q.state = 1
+        AND (sqlc.arg(all_tenants)::boolean OR q.tenant = ANY (sqlc.arg(scope)::text[]))
+    RETURNING q.message_id, q.attempt, q.epoch, q.replays, q.replayed_at, q.consumer, q.target, q.tenant, q.order_key
+),
+blocked AS (
+    INSERT INTO outbox.order_lease AS o (consumer, target, tenant, order_key, message_id, leased_until, blocked)
+    SELECT g.consumer, g.target, g.tenant, g.order_key, g.message_id, '0001-01-01 00:00:00+00', true
+    FROM gone AS g
+    WHERE g.order_key <> '' AND sqlc.arg(block_on_dead)::boolean AND sqlc.arg(outcome)::text = 'dead'
+    ORDER BY g.tenant, g.order_key, g.message_id
+    ON CONFLICT (consumer, target, tenant, order_key) DO NOTHING
+),
+audited AS (
+    INSERT INTO outbox.audit (message_id, action, tenant, actor, reason, detail)
+    SELECT g.message_id, 'resolve', g.tenant, sqlc.arg(actor)::text, sqlc.arg(reason)::text, 'was parked; ' || sqlc.arg(outcome)::text
+    FROM gone AS g
+)
+INSERT INTO outbox.settlement (message_id, outcome, cause, reason, attempt, epoch, replays, replayed_at)
+SELECT
+    g.message_id, sqlc.arg(outcome)::text, CASE WHEN sqlc.arg(outcome)::text = 'dead' THEN 'permanent' ELSE '' END,
+    sqlc.arg(reason)::text, g.attempt, g.epoch, g.replays, g.replayed_at
+FROM gone AS g
+RETURNING message_id AS id;
+
+-- ResolveRetry lets parked messages run again: at once due, their age starting anew, one more lease always possible. They stay unsure, so
+-- a kind that can reconcile asks before it executes.
+-- Guard: ids, scope, parked. Index: primary keys. Locks: queue rows in id order.
+-- name: ResolveRetry :many
+WITH freed AS (
+    UPDATE outbox.queue AS q
+    SET state = 0,
+        due_at = statement_timestamp(),
+        born_at = statement_timestamp(),
+        expires_at = COALESCE((
+            SELECT statement_timestamp() + NULLIF(m.max_age, 0) * interval '1 microsecond' FROM outbox.message AS m WHERE m.id = q.message_id
+        ), '9999-12-31 00:00:00+00'::timestamptz),
+        attempt = LEAST(q.attempt, 9999),
+        attempt_limit = LEAST(q.attempt, 9999) + 1
+    WHERE q.message_id = ANY (sqlc.arg(ids)::bigint[])
+        AND q.state = 1
+        AND (sqlc.arg(all_tenants)::boolean OR q.tenant = ANY (sqlc.arg(scope)::text[]))
+    RETURNING q.message_id, q.tenant
+),
+audited AS (
+    INSERT INTO outbox.audit (message_id, action, tenant, actor, reason, detail)
+    SELECT f.message_id, 'resolve', f.tenant, sqlc.arg(actor)::text, sqlc.arg(reason)::text, 'was parked; retry'
+    FROM freed AS f
+)
+SELECT f.message_id::bigint AS id FROM freed AS f;
+
+-- PauseLane stops the lanes it names (each name may be the wildcard '*') until ResumeLane of the same four names.
+-- Guard: the scope of a wildcard is the caller's to check. Index: pause_pkey. Locks: the pause row.
+-- name: PauseLane :many
+WITH audited AS (
+    INSERT INTO outbox.audit (action, tenant, actor, reason, detail)
+    VALUES ('pause', sqlc.arg(tenant)::text, sqlc.arg(actor)::text, sqlc.arg(reason)::text,
+        concat_ws(' ', sqlc.arg(consumer)::text, sqlc.arg(target)::text, sqlc.arg(kind)::text))
+)
+INSERT INTO outbox.pause AS z (consumer, target, kind, tenant, mode, actor, reason)
+VALUES (sqlc.arg(consumer)::text, sqlc.arg(target)::text, sqlc.arg(kind)::text, sqlc.arg(tenant)::text, sqlc.arg(mode)::smallint,
+    sqlc.arg(actor)::text, sqlc.arg(reason)::text)
+ON CONFLICT (consumer, target, kind, tenant) DO UPDATE
+    SET mode = excluded.mode, actor = excluded.actor, reason = excluded.reason, paused_at = excluded.paused_at
+RETURNING z.paused_at;
+
+-- ResumeLane lifts the pause of exactly these four names; no row comes back when there was none.
+-- Guard: exact names. Index: pause_pkey. Locks: the pause row.
+-- name: ResumeLane :many
+WITH lifted AS (
+    DELETE FROM outbox.pause AS z
+    WHERE z.consumer = sqlc.arg(consumer)::text
+        AND z.target = sqlc.arg(target)::text
+        AND z.kind = sqlc.arg(kind)::text
+        AND z.tenant = sqlc.arg(tenant)::text
+    RETURNING z.paused_at
+),
+audited AS (
+    INSERT INTO outbox.audit (action, tenant, actor, reason, detail)
+    SELECT 'resume', sqlc.arg(tenant)::text, sqlc.arg(actor)::text, sqlc.arg(reason)::text,
+        concat_ws(' ', sqlc.arg(consumer)::text, sqlc.arg(target)::text, sqlc.arg(kind)::text)
+    FROM lifted
+)
+SELECT l.paused_at::timestamptz AS paused_at FROM lifted AS l;
+
+-- ReleaseWorker takes the leases of one named worker away; the attempts stay spent, and a later settle of that worker is stale. It
+-- looks at the open messages above after_id, at most examine of them, and returns the last one seen with released false.
+-- Guard: worker name, scope, leased. Index: queue_pkey, worker_name. Locks: queue rows in id order, then order leases in key order.
+-- name: ReleaseWorker :many
+WITH seen AS (
+    SELECT q.message_id, q.leased_by, q.tenant
+    FROM outbox.queue AS q
+    WHERE q.message_id > sqlc.arg(after_id)::bigint
+    ORDER BY q.message_id
+    LIMIT sqlc.arg(examine)::integer
+),
+released AS (
+    UPDATE outbox.queue AS q
+    SET token = '\x00000000000000000000000000000000',
+        leased_until = '0001-01-01 00:00:00+00',
+        leased_by = 0,
+        unsure = true
+    WHERE q.message_id = ANY (ARRAY(
+        SELECT s.message_id
+        FROM seen AS s
+        WHERE s.leased_by IN (SELECT w.id FROM outbox.worker AS w WHERE w.name = sqlc.arg(worker)::text)
+            AND (sqlc.arg(all_tenants)::boolean OR s.tenant = ANY (sqlc.arg(scope)::text[]))
+    ))
+    AND q.leased_by IN (SELECT w.id FROM outbox.worker AS w WHERE w.name = sqlc.arg(worker)::text)
+    AND q.token <> '\x00000000000000000000000000000000'::bytea
+    RETURNING q.message_id, q.consumer, q.target, q.tenant, q.order_key
+),
+held AS (
+    SELECT o.consumer, o.target, o.tenant, o.order_key
+    FROM outbox.order_lease AS o
+    WHERE (o.consumer, o.target, o.tenant, o.order_key) IN (
+        SELECT r.consumer, r.target, r.tenant, r.order_key FROM released AS r WHERE r.order_key <> ''
+    )
+    AND o.message_id = ANY (ARRAY(SELECT r.message_id FROM released AS r))
+    AND NOT o.blocked
+    ORDER BY o.tenant, o.order_key
+    FOR UPDATE
+),
+freed AS (
+    DELETE FROM outbox.order_lease AS o
+    WHERE (o.consumer, o.target, o.tenant, o.order_key) IN (SELECT h.consumer, h.target, h.tenant, h.order_key FROM held AS h)
+),
+audited AS (
+    INSERT INTO outbox.audit (message_id, action, tenant, actor, reason, detail)
+    SELECT r.message_id, 'release', r.tenant, sqlc.arg(actor)::text, sqlc.arg(reason)::text, sqlc.arg(worker)::text
+    FROM released AS r
+)
+SELECT r.message_id::bigint AS id, true AS released FROM released AS r
+UNION ALL
+(SELECT s.message_id, false FROM seen AS s ORDER BY s.message_id DESC LIMIT 1);
+
+-- UnblockKey frees an order key that a dead message holds; no row comes back when it was not blocked.
+-- Guard: exact key, blocked. Index: order_lease_pkey. Locks: the order lease.
+-- name: UnblockKey :many
+WITH freed AS (
+    DELETE FROM outbox.order_lease AS o
+    WHERE o.consumer = sqlc.arg(consumer)::text
+        AND o.target = sqlc.arg(target)::text
+        AND o.tenant = sqlc.arg(tenant)::text
+        AND o.order_key = sqlc.arg(order_key)::text
+        AND o.blocked
+    RETURNING o.message_id
+),
+audited AS (
+    INSERT INTO outbox.audit (message_id, action, tenant, actor, reason, detail)
+    SELECT f.message_id, 'unblock', sqlc.arg(tenant)::text, sqlc.arg(actor)::text, sqlc.arg(reason)::text, sqlc.arg(order_key)::text
+    FROM freed AS f
+)
+SELECT f.message_id::bigint AS id FROM freed AS f;

@@ -1,0 +1,68 @@
+-- Work: the registry of running senders, and what a process checks before its first lease.
+
+-- RegisterWorker records a running sender; its id stands in the leases it takes. Guard: none. Index: worker_pkey. Locks: the new row.
+-- name: RegisterWorker :many
+INSERT INTO outbox.worker (name, host)
+VALUES (sqlc.arg(name)::text, sqlc.arg(host)::text)
+RETURNING id;
+
+-- TouchWorker says that a sender is alive; no row comes back when its record was purged, and it registers anew.
+-- Guard: id. Index: worker_pkey. Locks: the row.
+-- name: TouchWorker :many
+UPDATE outbox.worker AS w
+SET seen_at = clock_timestamp()
+WHERE w.id = sqlc.arg(id)::bigint
+RETURNING w.id;
+
+-- CheckRole reads what the session's role may do and whether it may do too much: lease and settle are false when a privilege that a sender
+-- needs is missing. schema_name is the schema's. Guard: none. Index: the catalogue's. Locks: none.
+-- name: CheckRole :many
+SELECT
+    (
+        SELECT count(*) = 4
+        FROM pg_catalog.pg_class AS c
+        INNER JOIN pg_catalog.pg_namespace AS n ON n.oid = c.relnamespace
+        WHERE n.nspname = sqlc.arg(schema_name)::text
+            AND ((c.relname = 'message' AND has_table_privilege(c.oid, 'SELECT'))
+                OR (c.relname = 'pause' AND has_table_privilege(c.oid, 'SELECT'))
+                OR (c.relname = 'queue' AND has_table_privilege(c.oid, 'SELECT') AND has_any_column_privilege(c.oid, 'UPDATE'))
+                OR (c.relname = 'order_lease' AND has_table_privilege(c.oid, 'SELECT') AND has_table_privilege(c.oid, 'INSERT')
+                    AND has_any_column_privilege(c.oid, 'UPDATE') AND has_table_privilege(c.oid, 'DELETE')))
+    )::boolean AS may_lease,
+    (
+        SELECT count(*) = 2
+        FROM pg_catalog.pg_class AS c
+        INNER JOIN pg_catalog.pg_namespace AS n ON n.oid = c.relnamespace
+        WHERE n.nspname = sqlc.arg(schema_name)::text
+            AND ((c.relname = 'queue' AND has_table_privilege(c.oid, 'DELETE'))
+                OR (c.relname = 'settlement' AND has_table_privilege(c.oid, 'SELECT') AND has_any_column_privilege(c.oid, 'INSERT')))
+    )::boolean AS may_settle,
+    r.rolsuper::boolean AS superuser,
+    r.rolbypassrls::boolean AS bypass_rls,
+    EXISTS (
+        SELECT
+        FROM pg_catalog.pg_class AS c
+        INNER JOIN pg_catalog.pg_namespace AS n ON n.oid = c.relnamespace
+        WHERE n.nspname = sqlc.arg(schema_name)::text AND c.relname = 'queue' AND c.relowner = r.oid
+    )::boolean AS owner
+FROM pg_catalog.pg_roles AS r
+WHERE r.rolname = current_user;
+
+-- ReadVersion reads the newest applied migration. Guard: none. Index: schema_version_pkey. Locks: none.
+-- name: ReadVersion :many
+SELECT COALESCE(max(v.version_id), 0)::bigint AS version
+FROM outbox.schema_version AS v
+WHERE v.is_applied;
+
+-- Settings are the planner settings of a transaction of our own: with them a plan cached on an empty queue stays right on a full one.
+-- Guard: none. Index: none. Locks: none.
+-- name: Settings :exec
+SELECT
+    set_config('enable_seqscan', 'off', true),
+    set_config('enable_bitmapscan', 'off', true),
+    set_config('enable_sort', 'off', true),
+    set_config('jit', 'off', true);
+
+-- Notify wakes listeners: a hint of constant size. Guard: none. Index: none. Locks: the server's notification queue at commit.
+-- name: Notify :exec
+SELECT pg_notify(sqlc.arg(channel)::text, '');
