@@ -1,0 +1,59 @@
+# Tests and the demo bring their own PostgreSQL; CONTRIBUTING.md says how to choose another.
+# FENCEPOST_FULL=1 gives the tests their full sizes; unset, big data is at a tenth.
+
+GO       ?= go
+FUZZTIME ?= 20s
+EFFECTS  ?= 2000
+
+SQLC        := CGO_ENABLED=0 $(GO) tool -modfile=tools/go.mod sqlc
+STATICCHECK := $(GO) tool -modfile=tools/go.mod staticcheck
+MODULES     := $(dir $(wildcard go.mod tools/go.mod bench/go.mod proof/go.mod))
+
+.DEFAULT_GOAL := help
+.PHONY: help generate freeze verify test test-full race property fuzz bench demo demo-postgres ci
+
+help: ## Show this help
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+
+generate: ## Regenerate code from queries/ and schema/
+	$(GO) generate ./...
+
+freeze: ## Record the checksums of the migrations after adding one
+	$(GO) test ./internal/rules -run TestMigrationsAreFrozen -freeze
+
+verify: ## Check generated code, format, modules, vet, staticcheck and the project's own rules
+	$(SQLC) diff
+	.ci/generated
+	@files=$$(gofmt -l .); test -z "$$files" || { echo "gofmt would change: $$files"; exit 1; }
+	@for module in $(MODULES); do echo "go -C $$module mod tidy -diff"; $(GO) -C $$module mod tidy -diff || exit 1; done
+	$(GO) vet ./...
+	$(STATICCHECK) ./...
+	$(GO) test -count=1 ./internal/rules
+
+test: ## Run all tests, big data at a tenth (at most 5 minutes)
+	$(GO) test -timeout 5m ./...
+
+test-full: ## Run all tests at their full sizes
+	FENCEPOST_FULL=1 $(GO) test -count=1 -timeout 60m ./...
+
+race: ## Run all tests under the race detector
+	$(GO) test -race -timeout 15m ./...
+
+property: ## Run the state machine and the laws (RAPID_CHECKS raises the number of checks)
+	$(GO) test -count=1 -timeout 15m ./property_test/...
+
+fuzz: ## Run each fuzz target for FUZZTIME (20s)
+	@grep -roE --include='*_test.go' '^func Fuzz[A-Za-z0-9_]+' . | sed -E 's|/[^/]*:func | |' | while read -r dir target; do \
+		echo "fuzz $$dir $$target"; \
+		$(GO) test -run '^$$' -fuzz "^$$target\$$" -fuzztime $(FUZZTIME) "$$dir" || exit 1; \
+	done
+
+bench: ## Run the benchmarks
+	$(GO) test -C bench -run '^$$' -bench . ./...
+
+demo: demo-postgres ## Run the demo: a shop, its effects, and everything that can go wrong (EFFECTS=2000)
+
+demo-postgres: ## Run the demo on a throwaway PostgreSQL
+	$(GO) run ./cmd/fencepost demo --postgres --effects $(EFFECTS)
+
+ci: verify test race property demo ## Run what the gate runs

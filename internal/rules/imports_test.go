@@ -1,0 +1,100 @@
+// Package rules_test holds the project's own rules, those that no linter knows.
+package rules_test
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"io"
+	"os/exec"
+	"slices"
+	"strings"
+	"testing"
+)
+
+const (
+	root   = "../.."
+	module = "github.com/fencepost-go/fencepost"
+)
+
+// Who may import a package, by folder of this module. Users of the core must not link what they do not use.
+var mayImport = map[string][]string{
+	"github.com/jackc/pgx":     {"db/pgxdb", "cmd", "internal/pgtest", "internal/demo"},
+	"github.com/lib/pq":        {"db/sqldb"},
+	"github.com/pressly/goose": {"schema"},
+	"modernc.org/sqlite":       {"db/sqlitedb"},
+	"pgregory.net/rapid":       nil, // only tests
+	"testing":                  {"db/dbtest", "internal/pgtest", "outboxtest"},
+}
+
+// What a folder may import beside the standard library: the arrows of the design.
+var onlyImports = map[string][]string{
+	"db":             nil,
+	"outbox":         {"db", "internal"},
+	"sender":         {"outbox", "db", "internal"},
+	"janitor":        {"outbox", "db", "internal"},
+	"internal/memdb": {"db", "internal"},
+}
+
+func TestImports(t *testing.T) {
+	t.Parallel()
+	for _, pkg := range listPackages(t) {
+		for _, imported := range pkg.Imports {
+			for restricted, folders := range mayImport {
+				if within(imported, restricted) && !withinAny(pkg.folder(), folders) {
+					t.Errorf("%s imports %s, which is for %q and tests only", pkg.folder(), imported, folders)
+				}
+			}
+			folders, limited := onlyImports[pkg.folder()]
+			if limited && !standard(imported) && !withinAny(strings.TrimPrefix(imported, module+"/"), folders) {
+				t.Errorf("%s imports %s; beside the standard library it may import only %q", pkg.folder(), imported, folders)
+			}
+		}
+	}
+}
+
+type listedPackage struct {
+	ImportPath string
+	Imports    []string // without those of tests
+}
+
+func (p listedPackage) folder() string {
+	return strings.TrimPrefix(strings.TrimPrefix(p.ImportPath, module), "/")
+}
+
+func listPackages(t *testing.T) []listedPackage {
+	t.Helper()
+	list := exec.Command("go", "list", "-json=ImportPath,Imports", "./...")
+	list.Dir = root
+	var problems bytes.Buffer
+	list.Stderr = &problems
+	out, err := list.Output()
+	if err != nil {
+		t.Fatalf("go list: %v\n%s", err, &problems)
+	}
+	var packages []listedPackage
+	for decoder := json.NewDecoder(bytes.NewReader(out)); ; {
+		var pkg listedPackage
+		if err := decoder.Decode(&pkg); errors.Is(err, io.EOF) {
+			return packages
+		} else if err != nil {
+			t.Fatal(err)
+		}
+		packages = append(packages, pkg)
+	}
+}
+
+// standard reports whether the path is one of the standard library, whose first element never has a dot.
+func standard(path string) bool {
+	first, _, _ := strings.Cut(path, "/")
+	return !strings.Contains(first, ".")
+}
+
+// within reports whether the path is the folder or below it.
+func within(path, folder string) bool {
+	return path == folder || strings.HasPrefix(path, folder+"/")
+}
+
+func withinAny(path string, folders []string) bool {
+	return slices.ContainsFunc(folders, func(folder string) bool { return within(path, folder) })
+}
