@@ -1,16 +1,37 @@
 package pgserver
 
 import (
+	"bufio"
+	"context"
 	"errors"
 	"fmt"
 	"io"
 	"net"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
+	"time"
 )
+
+// ownerVariable tells the test binary to be a process that starts a cluster, prints its folder and waits to be killed.
+const ownerVariable = "FENCEPOST_PGSERVER_OWNER"
+
+func TestMain(m *testing.M) {
+	if os.Getenv(ownerVariable) == "" {
+		os.Exit(m.Run())
+	}
+	c, err := Start(context.Background(), Options{})
+	if err != nil {
+		fmt.Println(err)
+		os.Exit(1)
+	}
+	fmt.Println(c.dir)
+	io.ReadAll(os.Stdin)
+	c.Stop()
+}
 
 func TestStartRestartStop(t *testing.T) {
 	t.Parallel()
@@ -40,6 +61,43 @@ func TestStartRestartStop(t *testing.T) {
 	}
 	if _, err := os.Stat(c.dir); !errors.Is(err, os.ErrNotExist) {
 		t.Errorf("the folder is still there: %v", err)
+	}
+}
+
+func TestRemovedWhenOwnerIsKilled(t *testing.T) {
+	t.Parallel()
+	owner := exec.Command(os.Args[0])
+	owner.Env = append(os.Environ(), ownerVariable+"=1")
+	if _, err := owner.StdinPipe(); err != nil {
+		t.Fatal(err)
+	}
+	output, err := owner.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := owner.Start(); err != nil {
+		t.Fatal(err)
+	}
+	dir, readErr := bufio.NewReader(output).ReadString('\n')
+	dir = strings.TrimSpace(dir)
+	_, statErr := os.Stat(filepath.Join(dir, "data", "postmaster.pid"))
+	if err := errors.Join(readErr, statErr, owner.Process.Kill()); err != nil {
+		t.Fatal(err)
+	}
+	owner.Wait()
+
+	ticker := time.NewTicker(50 * time.Millisecond)
+	defer ticker.Stop()
+	deadline := time.After(time.Minute)
+	for {
+		if _, err := os.Stat(dir); errors.Is(err, os.ErrNotExist) {
+			return
+		}
+		select {
+		case <-ticker.C:
+		case <-deadline:
+			t.Fatalf("%s is still there", dir)
+		}
 	}
 }
 

@@ -112,8 +112,10 @@ func TestSharedAndRemovedAfterKill(t *testing.T) {
 		user.Process.Kill()
 		user.Wait()
 	}
+	ticker := time.NewTicker(100 * time.Millisecond)
+	defer ticker.Stop()
 	deadline := time.After(time.Minute)
-	for tick := time.NewTicker(100 * time.Millisecond); ; {
+	for {
 		entries, err := os.ReadDir(dir)
 		if err != nil {
 			t.Fatal(err)
@@ -122,7 +124,7 @@ func TestSharedAndRemovedAfterKill(t *testing.T) {
 			return
 		}
 		select {
-		case <-tick.C:
+		case <-ticker.C:
 		case <-deadline:
 			t.Fatalf("left behind: %v", entries)
 		}

@@ -51,8 +51,6 @@ func join() (dsn string, leave func() error, err error) {
 
 // launch starts a host, unless another process did so while this one waited for the lock.
 func launch(path string) error {
-	ctx, cancel := context.WithTimeout(context.Background(), startTimeout)
-	defer cancel()
 	file, err := lock(path, syscall.LOCK_EX)
 	if err != nil {
 		return err
@@ -61,7 +59,17 @@ func launch(path string) error {
 	if _, ok := answering(file); ok {
 		return nil
 	}
-	// The host would do it too, but nobody sees what it prints.
+	if err := startHost(path); err != nil {
+		return errors.Join(err, os.Remove(path))
+	}
+	return nil
+}
+
+// startHost returns once the host has written the address.
+func startHost(path string) error {
+	// The host looks for the binaries too, but nobody would see what it prints when it has to install them.
+	ctx, cancel := context.WithTimeout(context.Background(), startTimeout)
+	defer cancel()
 	if _, err := pgserver.Ensure(ctx); err != nil {
 		return err
 	}
