@@ -1,0 +1,110 @@
+package outbox
+
+import (
+	"log/slog"
+	"slices"
+
+	"github.com/fencepost-go/fencepost/db"
+)
+
+// Bounds. Each stands in the schema as a CHECK too.
+const (
+	// DefaultMaxPayload is the largest payload in bytes unless Config.MaxPayload says otherwise.
+	DefaultMaxPayload = 64 << 10
+
+	hardMaxPayload = 1 << 20
+	maxAttempts    = 10_000
+	maxBatch       = 1_000 // rows of one statement, and what one operator call may touch
+	maxName        = 128
+	maxKey         = 255
+	maxReason      = 4 << 10
+	maxLastError   = 256
+)
+
+// Config of a Box. The zero Config is a good one.
+type Config struct {
+	// Policy fills the zero fields of every consumer's policy. Its MaxAge is also the age of effects that give none. Defaults: see Policy.
+	Policy Policy
+	// MaxPayload is the largest payload in bytes. Default DefaultMaxPayload, at most 1 MiB.
+	MaxPayload int
+	// Kinds, when set, are the only kinds Enqueue accepts.
+	Kinds []string
+	// Redact rewrites error texts and handler results before they are stored, to take secrets out. If it panics, the text is not stored.
+	Redact func(text string) string
+	// Observer is told what happens. Nil is off.
+	Observer *Observer
+	// Logger gets one record at WARN for each dead letter, and for application code that was contained. Default slog.Default().
+	Logger *slog.Logger
+}
+
+// A Box enqueues effects and hands out, settles and manages the messages they become. It starts no goroutine and holds no connection;
+// its methods may be called from several goroutines at once. It implements db.Committer.
+type Box struct {
+	store      db.Store
+	policy     Policy
+	maxPayload int
+	kinds      []string // nil: any
+	redact     func(string) string
+	observer   Observer
+	log        *slog.Logger
+	committed  chan struct{}
+}
+
+var _ db.Committer = (*Box)(nil)
+
+// New makes a Box over a store, reporting every problem of the Config at once as ErrInvalid. It sends no statement: CheckSchema does.
+func New(store db.Store, config Config) (*Box, error) {
+	var found problems
+	if store == nil {
+		found.add("store", "is nil")
+	}
+	policy := config.Policy.or(defaultPolicy)
+	policy.check(&found)
+	maxPayload := first(config.MaxPayload, DefaultMaxPayload)
+	if maxPayload < 1 || maxPayload > hardMaxPayload {
+		found.addf("MaxPayload", "is %d, not between 1 and %d bytes", config.MaxPayload, hardMaxPayload)
+	}
+	for _, kind := range config.Kinds {
+		found.name("Kinds", kind, maxName)
+	}
+	kinds := distinct(config.Kinds)
+	if len(kinds) != len(config.Kinds) {
+		found.add("Kinds", "names a kind twice")
+	}
+	if err := found.err(); err != nil {
+		return nil, failed("new", err)
+	}
+	box := &Box{
+		store:      store,
+		policy:     policy,
+		maxPayload: maxPayload,
+		kinds:      kinds,
+		redact:     config.Redact,
+		log:        config.Logger,
+		committed:  make(chan struct{}, 1),
+	}
+	if box.log == nil {
+		box.log = slog.Default()
+	}
+	box.observer = Observer{}.safe()
+	if config.Observer != nil {
+		box.observer = config.Observer.safe()
+	}
+	return box, nil
+}
+
+// Observer is the box's observer made safe to call: no field is nil and no panic comes through. The sender reports through it.
+func (b *Box) Observer() *Observer { return &b.observer }
+
+// Logger is the box's logger, never nil.
+func (b *Box) Logger() *slog.Logger { return b.log }
+
+// Store is what the box was made over.
+func (b *Box) Store() db.Store { return b.store }
+
+// distinct sorts a copy bytewise and drops repeats; nil stays nil.
+func distinct[T interface{ ~string | ~int64 }](values []T) []T {
+	sorted := slices.Clone(values)
+	slices.Sort(sorted)
+	return slices.Compact(sorted)
+}

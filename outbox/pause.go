@@ -1,0 +1,4 @@
+package outbox
+
+// Any is the wildcard of a pause; no name may be it.
+const Any = "*"

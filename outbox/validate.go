@@ -1,0 +1,88 @@
+package outbox
+
+import (
+	"strings"
+	"time"
+	"unicode/utf8"
+)
+
+const longestAge = 36525 * 24 * time.Hour // 100 years
+
+// name refuses a text that cannot be a name: blank, too long, the wildcard, or not storable.
+func (p *problems) name(field, value string, limit int) {
+	if strings.TrimSpace(value) == "" {
+		p.add(field, "is blank")
+		return
+	}
+	p.optionalName(field, value, limit)
+}
+
+// optionalName is name for a text that may be empty.
+func (p *problems) optionalName(field, value string, limit int) {
+	if value == Any {
+		p.add(field, "is the wildcard *, which no name may be")
+		return
+	}
+	if value != "" && strings.TrimSpace(value) == "" {
+		p.add(field, "is blank")
+	}
+	p.text(field, value, limit)
+}
+
+// text refuses what a database cannot store or an index cannot hold.
+func (p *problems) text(field, value string, limit int) {
+	if len(value) > limit {
+		p.addf(field, "has %d bytes, at most %d are allowed", len(value), limit)
+		return
+	}
+	if at := strings.IndexByte(value, 0); at >= 0 {
+		p.addf(field, "has a NUL at byte %d", at)
+	}
+	if at := invalidUTF8(value); at >= 0 {
+		p.addf(field, "is not UTF-8 at byte %d", at)
+	}
+}
+
+// invalidUTF8 is the place of the first byte that is not UTF-8, or -1.
+func invalidUTF8(value string) int {
+	if utf8.ValidString(value) {
+		return -1
+	}
+	for at := 0; at < len(value); {
+		r, size := utf8.DecodeRuneInString(value[at:])
+		if r == utf8.RuneError && size == 1 {
+			return at
+		}
+		at += size
+	}
+	return -1
+}
+
+// age refuses what is neither zero, NoMaxAge, nor a positive length.
+func (p *problems) age(field string, age time.Duration) {
+	if age < 0 {
+		p.addf(field, "is negative: %v", age)
+	} else if age > longestAge && age != NoMaxAge {
+		p.addf(field, "is longer than 100 years; NoMaxAge is none")
+	}
+}
+
+// micros is a length as the statements take it: in microseconds, rounded up, so that a short length never becomes "none".
+func micros(length time.Duration) int64 {
+	whole := int64(length / time.Microsecond)
+	if length%time.Microsecond > 0 {
+		whole++
+	}
+	return whole
+}
+
+// ageMicros is micros with 0 for no limit.
+func ageMicros(age time.Duration) int64 {
+	if age == NoMaxAge {
+		return 0
+	}
+	return micros(age)
+}
+
+// stored is an instant as every database keeps it.
+func stored(at time.Time) time.Time { return at.UTC().Truncate(time.Microsecond) }
