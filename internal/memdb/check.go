@@ -1,0 +1,154 @@
+package memdb
+
+import (
+	"bytes"
+	"fmt"
+	"strings"
+	"time"
+	"unicode/utf8"
+
+	"github.com/fencepost-go/fencepost/db"
+	"github.com/fencepost-go/fencepost/internal/tables"
+)
+
+// A CheckError is a write that the schema's CHECK constraints refuse. Nothing of its statement is kept.
+type CheckError struct {
+	Table      string
+	Constraint string // as the schema names it; "encoding" for text that a database cannot store
+}
+
+func (e *CheckError) Error() string {
+	return fmt.Sprintf("memdb: a row of %s violates %s", e.Table, e.Constraint)
+}
+
+// A check is one CHECK constraint of the schema, by its name there.
+type check[R any] struct {
+	name string
+	ok   func(R) bool
+}
+
+func verify[R any](table string, checks []check[R], row R) error {
+	for _, c := range checks {
+		if !c.ok(row) {
+			return &CheckError{table, c.name}
+		}
+	}
+	return nil
+}
+
+const century = 3_155_760_000_000_000 // microseconds
+
+var earliest = time.Date(2000, 1, 1, 0, 0, 0, 0, time.UTC)
+
+var messageChecks = []check[tables.Message]{
+	{"encoding", func(m tables.Message) bool {
+		return storable(m.Tenant, m.Consumer, m.Target, m.Kind, m.Key, m.OrderKey, m.SourceEventID, m.Metadata)
+	}},
+	{"message_id_check", func(m tables.Message) bool { return m.ID > 0 }},
+	{"message_tenant_check", func(m tables.Message) bool { return m.Tenant == "" || name(m.Tenant) }},
+	{"message_consumer_check", func(m tables.Message) bool { return name(m.Consumer) }},
+	{"message_target_check", func(m tables.Message) bool { return name(m.Target) }},
+	{"message_kind_check", func(m tables.Message) bool { return name(m.Kind) }},
+	{"message_key_check", func(m tables.Message) bool { return len(m.Key) <= 255 && !blank(m.Key) }},
+	{"message_order_key_check", func(m tables.Message) bool {
+		return m.OrderKey == "" || len(m.OrderKey) <= 128 && !blank(m.OrderKey)
+	}},
+	{"message_source_check", func(m tables.Message) bool { return m.SourcePosition >= 0 && len(m.SourceEventID) <= 64 }},
+	{"message_max_age_check", func(m tables.Message) bool { return m.MaxAge >= 0 && m.MaxAge <= century }},
+	{"message_created_at_check", func(m tables.Message) bool { return between(m.CreatedAt, earliest, tables.Forever) }},
+	{"message_digest_check", func(m tables.Message) bool { return len(m.Digest) == 32 }},
+	{"message_metadata_check", func(m tables.Message) bool { return len(m.Metadata) <= 65536 }},
+	{"message_payload_check", func(m tables.Message) bool { return len(m.Payload) <= 1048576 }},
+}
+
+var queueChecks = []check[tables.Queue]{
+	{"encoding", func(q tables.Queue) bool { return storable(q.LastError) }},
+	{"queue_lease_check", func(q tables.Queue) bool { return held(q) == !q.LeasedUntil.Equal(db.Never) }},
+	{"queue_token_check", func(q tables.Queue) bool { return len(q.Token) == 16 }},
+	{"queue_state_check", func(q tables.Queue) bool {
+		return q.State == tables.Pending || q.State == tables.Parked && bytes.Equal(q.Token, db.FreeToken)
+	}},
+	{"queue_count_check", func(q tables.Queue) bool {
+		return counted(q.Attempt) && counted(q.AttemptLimit) && q.Epoch >= int64(q.Attempt) && q.Replays >= 0
+	}},
+	{"queue_due_at_check", func(q tables.Queue) bool { return between(q.DueAt, earliest, tables.Forever) }},
+	{"queue_age_check", func(q tables.Queue) bool { return between(q.ExpiresAt, q.BornAt, tables.Forever) }},
+	{"queue_last_error_check", func(q tables.Queue) bool { return len(q.LastError) <= 256 }},
+}
+
+var orderLeaseChecks = []check[tables.OrderLease]{
+	{"order_lease_key_check", func(o tables.OrderLease) bool { return o.OrderKey != "" }},
+}
+
+var settlementChecks = []check[tables.Settlement]{
+	{"encoding", func(s tables.Settlement) bool { return storable(s.Reason, s.Result) }},
+	{"settlement_outcome_check", func(s tables.Settlement) bool { return oneOf(s.Outcome, "delivered", "dead", "cancelled", "expired") }},
+	{"settlement_cause_check", func(s tables.Settlement) bool {
+		if s.Outcome != "dead" {
+			return s.Cause == ""
+		}
+		return oneOf(s.Cause, "permanent", "moot", "attempts", "age", "exhausted") && !blank(s.Reason)
+	}},
+	{"settlement_count_check", func(s tables.Settlement) bool { return s.Epoch >= 0 && counted(s.Attempt) && s.Replays >= 0 }},
+	{"settlement_reason_check", func(s tables.Settlement) bool { return len(s.Reason) <= 4096 }},
+	{"settlement_result_check", func(s tables.Settlement) bool {
+		return len(s.Result) <= 4096 && (s.Result == "" || s.Outcome == "delivered")
+	}},
+}
+
+var workerChecks = []check[tables.Worker]{
+	{"encoding", func(w tables.Worker) bool { return storable(w.Name, w.Host) }},
+	{"worker_name_check", func(w tables.Worker) bool { return len(w.Name) <= 128 && !blank(w.Name) }},
+	{"worker_host_check", func(w tables.Worker) bool { return len(w.Host) <= 255 }},
+}
+
+var pauseChecks = []check[tables.Pause]{
+	{"encoding", func(p tables.Pause) bool {
+		return storable(p.Consumer, p.Target, p.Kind, p.Tenant, p.Actor, p.Reason)
+	}},
+	{"pause_mode_check", func(p tables.Pause) bool { return p.Mode == 0 || p.Mode == 1 }},
+	{"pause_name_check", func(p tables.Pause) bool {
+		return within(p.Consumer, 1, 128) && within(p.Target, 1, 128) && within(p.Kind, 1, 128) && within(p.Tenant, 0, 128)
+	}},
+	{"pause_actor_check", func(p tables.Pause) bool { return len(p.Actor) <= 128 && !blank(p.Actor) }},
+	{"pause_reason_check", func(p tables.Pause) bool { return len(p.Reason) <= 4096 && !blank(p.Reason) }},
+}
+
+var auditChecks = []check[tables.Audit]{
+	{"encoding", func(a tables.Audit) bool { return storable(a.Tenant, a.Actor, a.Reason, a.Detail) }},
+	{"audit_action_check", func(a tables.Audit) bool {
+		return oneOf(a.Action, "cancel", "replay", "resolve", "pause", "resume", "release", "unblock")
+	}},
+	{"audit_actor_check", func(a tables.Audit) bool { return len(a.Actor) <= 128 && !blank(a.Actor) }},
+	{"audit_reason_check", func(a tables.Audit) bool { return len(a.Reason) <= 4096 && !blank(a.Reason) }},
+}
+
+// storable says whether a database can keep the texts.
+func storable(texts ...string) bool {
+	for _, text := range texts {
+		if !utf8.ValidString(text) || strings.ContainsRune(text, 0) {
+			return false
+		}
+	}
+	return true
+}
+
+// name says whether the text may name a consumer, target, kind or tenant; the wildcard of a pause is none.
+func name(s string) bool { return len(s) <= 128 && s != "*" && !blank(s) }
+
+func blank(s string) bool { return strings.Trim(s, " \t\n\v\f\r") == "" }
+
+func within(s string, shortest, longest int) bool { return len(s) >= shortest && len(s) <= longest }
+
+func between(t, first, last time.Time) bool { return !t.Before(first) && !t.After(last) }
+
+func counted(n int32) bool { return n >= 0 && n <= 10000 }
+
+func oneOf(s string, allowed ...string) bool {
+	for _, a := range allowed {
+		if s == a {
+			return true
+		}
+	}
+	return false
+}

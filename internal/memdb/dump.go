@@ -1,0 +1,29 @@
+package memdb
+
+import (
+	"cmp"
+
+	"github.com/fencepost-go/fencepost/internal/tables"
+)
+
+// Dump returns all that is committed. Its byte slices belong to the store.
+func (s *Store) Dump() tables.Dump {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return tables.Dump{
+		Messages: s.messages.sorted(func(a, b tables.Message) int { return cmp.Compare(a.ID, b.ID) }),
+		Queue:    s.queue.sorted(byMessage),
+		OrderLeases: s.orderLeases.sorted(func(a, b tables.OrderLease) int {
+			return cmp.Or(cmp.Compare(a.Consumer, b.Consumer), cmp.Compare(a.Target, b.Target), cmp.Compare(a.Tenant, b.Tenant),
+				cmp.Compare(a.OrderKey, b.OrderKey))
+		}),
+		Settlements: s.settlements.sorted(byID),
+		Workers:     s.workers.sorted(func(a, b tables.Worker) int { return cmp.Compare(a.ID, b.ID) }),
+		Pauses:      s.pauses.sorted(comparePauses),
+		Audits:      s.audits.sorted(func(a, b tables.Audit) int { return cmp.Compare(a.ID, b.ID) }),
+	}
+}
+
+func comparePauses(a, b tables.Pause) int {
+	return cmp.Or(cmp.Compare(a.Consumer, b.Consumer), cmp.Compare(a.Target, b.Target), cmp.Compare(a.Kind, b.Kind), cmp.Compare(a.Tenant, b.Tenant))
+}

@@ -1,0 +1,58 @@
+package memdb
+
+import (
+	"bytes"
+	"context"
+	"iter"
+
+	"github.com/fencepost-go/fencepost/db"
+	"github.com/fencepost-go/fencepost/internal/tables"
+)
+
+// Renew implements db.Leaser.
+func (s *Store) Renew(ctx context.Context, arg db.RenewParams) ([]db.RenewRow, error) {
+	return run(ctx, s, "Renew", arg, func(st *statement) []db.RenewRow {
+		until, rows := after(st.now, arg.Lease), []db.RenewRow{}
+		for _, q := range st.holding(arg.Ids, arg.Tokens) {
+			if !q.LeasedUntil.After(st.now) {
+				continue
+			}
+			q.LeasedUntil = later(q.LeasedUntil, until)
+			st.queue.put(st, q)
+			if o, ok := st.orderLease(q); ok && !o.Blocked {
+				o.LeasedUntil = later(o.LeasedUntil, until)
+				st.orderLeases.put(st, o)
+			}
+			rows = append(rows, db.RenewRow{ID: q.MessageID, LeasedUntil: q.LeasedUntil, PauseMode: st.pauseMode(laneOf(q))})
+		}
+		return rows
+	})
+}
+
+// Release implements db.Leaser.
+func (s *Store) Release(ctx context.Context, arg db.ReleaseParams) ([]int64, error) {
+	return run(ctx, s, "Release", arg, func(st *statement) []int64 {
+		ids := []int64{}
+		for _, q := range st.holding(arg.Ids, arg.Tokens) {
+			q.Attempt--
+			st.queue.put(st, freed(q))
+			st.endOrder(q, false)
+			ids = append(ids, q.MessageID)
+		}
+		return ids
+	})
+}
+
+// holding yields the open messages whose token is the one given beside their id, with the position of the id.
+func (st *statement) holding(ids []int64, tokens [][]byte) iter.Seq2[int, tables.Queue] {
+	return func(yield func(int, tables.Queue) bool) {
+		if !st.parallel(len(ids), len(tokens)) {
+			return
+		}
+		for i, id := range ids {
+			if q, ok := st.queue.rows[id]; ok && bytes.Equal(q.Token, tokens[i]) && !yield(i, q) {
+				return
+			}
+		}
+	}
+}

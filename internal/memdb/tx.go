@@ -1,0 +1,188 @@
+package memdb
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"time"
+
+	"github.com/fencepost-go/fencepost/db"
+	"github.com/fencepost-go/fencepost/internal/tables"
+)
+
+// Errors of a transaction.
+var (
+	// ErrTxClosed: it was committed or rolled back before.
+	ErrTxClosed = errors.New("memdb: transaction is over")
+	// ErrTxAborted: an earlier operation in it failed, so it can only be rolled back.
+	ErrTxAborted = errors.New("memdb: transaction is aborted")
+)
+
+// A Tx is a transaction that enqueues, at READ COMMITTED: what it stores is seen by nobody else before its commit. As with the drivers, ids are
+// drawn at the enqueue and burnt by a rollback, a failed operation aborts the transaction, and an enqueue of a key that another open transaction
+// has stored waits for that one's end; when they wait for each other, the last to come gets db.ErrRetry.
+type Tx struct {
+	store    *Store
+	began    time.Time
+	done     chan struct{} // closed at the end
+	waiting  *Tx           // whose end it waits for
+	aborted  bool
+	messages []tables.Message
+	queue    []tables.Queue
+}
+
+// FencepostTx implements db.Tx.
+func (*Tx) FencepostTx() {}
+
+// An identity is what a key is unique within.
+type identity struct{ tenant, consumer, key string }
+
+func identityOf(m tables.Message) identity { return identity{m.Tenant, m.Consumer, m.Key} }
+
+// A claim is who has a key: a message, of an open transaction when tx is not nil.
+type claim struct {
+	id int64
+	tx *Tx
+}
+
+// Begin opens a transaction, which must be ended.
+func (s *Store) Begin() *Tx {
+	tx := &Tx{store: s, began: clock(), done: make(chan struct{})}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.open[tx] = struct{}{}
+	return tx
+}
+
+// InTx runs f in a transaction, commits it, and tells the committer what was stored; an error or a panic of f rolls back.
+func InTx(ctx context.Context, s *Store, committer db.Committer, f func(*Tx) error) error {
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	tx := s.Begin()
+	defer tx.Rollback() // does nothing after the commit
+	if err := f(tx); err != nil {
+		return err
+	}
+	if err := tx.Commit(); err != nil {
+		return err
+	}
+	if len(tx.messages) > 0 {
+		ids := make([]int64, len(tx.messages))
+		for i, m := range tx.messages {
+			ids[i] = m.ID
+		}
+		slices.Sort(ids)
+		committer.Committed(ids...)
+	}
+	return nil
+}
+
+// Commit makes visible what the transaction stored. An aborted one is rolled back and reported so.
+func (tx *Tx) Commit() error {
+	_, err := hooked(context.Background(), tx.store, Call{Operation: "Commit"}, func() ([]struct{}, error) { return nil, tx.commit() })
+	return err
+}
+
+func (tx *Tx) commit() error {
+	tx.store.mu.Lock()
+	defer tx.store.mu.Unlock()
+	if err := tx.usable(); err != nil {
+		tx.rollback()
+		return err
+	}
+	st := &statement{Store: tx.store} // its checks passed at the enqueue
+	for _, m := range tx.messages {
+		st.messages.put(st, m)
+		st.keys[identityOf(m)] = claim{id: m.ID}
+	}
+	for _, q := range tx.queue {
+		st.queue.put(st, q)
+	}
+	tx.end()
+	return nil
+}
+
+// Rollback undoes the transaction. After its end it returns ErrTxClosed and does nothing.
+func (tx *Tx) Rollback() error {
+	tx.store.mu.Lock()
+	defer tx.store.mu.Unlock()
+	if tx.closed() {
+		return ErrTxClosed
+	}
+	tx.rollback()
+	return nil
+}
+
+func (tx *Tx) rollback() {
+	if tx.closed() {
+		return
+	}
+	for _, m := range tx.messages {
+		delete(tx.store.keys, identityOf(m))
+	}
+	tx.end()
+}
+
+func (tx *Tx) end() {
+	delete(tx.store.open, tx)
+	close(tx.done)
+}
+
+func (tx *Tx) closed() bool {
+	_, open := tx.store.open[tx]
+	return !open
+}
+
+func (tx *Tx) usable() error {
+	switch {
+	case tx.closed():
+		return ErrTxClosed
+	case tx.aborted:
+		return ErrTxAborted
+	default:
+		return nil
+	}
+}
+
+// wait lets go of the store until the other transaction has ended.
+func (tx *Tx) wait(ctx context.Context, other *Tx) error {
+	for next := other; next != nil; next = next.waiting {
+		if next == tx {
+			return db.ErrRetry // a deadlock
+		}
+	}
+	tx.waiting = other
+	tx.store.mu.Unlock()
+	defer func() {
+		tx.store.mu.Lock()
+		tx.waiting = nil
+	}()
+	select {
+	case <-other.done:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+// in runs an operation in the caller's transaction.
+func in[R any](ctx context.Context, s *Store, name string, handle db.Tx, params any, operation func(*Tx) ([]R, error)) ([]R, error) {
+	tx, ok := handle.(*Tx)
+	if !ok || tx == nil || tx.store != s {
+		return nil, db.ErrForeignTx
+	}
+	return hooked(ctx, s, Call{name, params}, func() ([]R, error) {
+		if err := ctx.Err(); err != nil {
+			return nil, err
+		}
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		if err := tx.usable(); err != nil {
+			return nil, err
+		}
+		rows, err := operation(tx)
+		tx.aborted = err != nil
+		return rows, err
+	})
+}

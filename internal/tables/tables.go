@@ -1,0 +1,128 @@
+// Package tables has the rows of the core's tables as plain structs, so that tests can compare what stores of different kinds hold. Fields
+// are the columns of schema/postgres; package memdb keeps its rows in them.
+package tables
+
+import "time"
+
+// Forever stands for an instant that never comes in columns that look ahead (expires_at).
+var Forever = time.Date(9999, 12, 31, 0, 0, 0, 0, time.UTC)
+
+// States of a queue row.
+const (
+	Pending int16 = 0
+	Parked  int16 = 1
+)
+
+// Message is the immutable envelope.
+type Message struct {
+	ID             int64
+	SourcePosition int64
+	MaxAge         int64
+	CreatedAt      time.Time
+	Priority       int16
+	Tenant         string
+	Consumer       string
+	Target         string
+	Kind           string
+	Key            string
+	OrderKey       string
+	SourceEventID  string
+	Digest         []byte
+	Metadata       string
+	Payload        []byte
+}
+
+// Queue is the row of an open message.
+type Queue struct {
+	MessageID    int64
+	LeasedBy     int64
+	Epoch        int64
+	DueAt        time.Time
+	BornAt       time.Time
+	ExpiresAt    time.Time
+	LeasedUntil  time.Time
+	ReplayedAt   time.Time
+	Attempt      int32
+	AttemptLimit int32
+	Replays      int32
+	Priority     int16
+	State        int16
+	Unsure       bool
+	Token        []byte
+	Consumer     string
+	Target       string
+	Kind         string
+	Tenant       string
+	OrderKey     string
+	LastError    string
+}
+
+// OrderLease is the live lease of an order key, or the dead message that blocks it.
+type OrderLease struct {
+	MessageID   int64
+	LeasedUntil time.Time
+	Blocked     bool
+	Consumer    string
+	Target      string
+	Tenant      string
+	OrderKey    string
+}
+
+// Settlement is the terminal record.
+type Settlement struct {
+	MessageID  int64
+	Epoch      int64
+	SettledBy  int64
+	SettledAt  time.Time
+	ReplayedAt time.Time
+	Attempt    int32
+	Replays    int32
+	Outcome    string
+	Cause      string
+	Reason     string
+	Result     string
+}
+
+// Worker is a running sender.
+type Worker struct {
+	ID        int64
+	StartedAt time.Time
+	SeenAt    time.Time
+	Name      string
+	Host      string
+}
+
+// Pause is a kill switch.
+type Pause struct {
+	PausedAt time.Time
+	Mode     int16
+	Consumer string
+	Target   string
+	Kind     string
+	Tenant   string
+	Actor    string
+	Reason   string
+}
+
+// Audit is what an operator did.
+type Audit struct {
+	ID        int64
+	MessageID int64
+	At        time.Time
+	Action    string
+	Tenant    string
+	Actor     string
+	Reason    string
+	Detail    string
+}
+
+// Dump is all that a store holds, each table in the order of its primary key.
+type Dump struct {
+	Messages    []Message
+	Queue       []Queue
+	OrderLeases []OrderLease
+	Settlements []Settlement
+	Workers     []Worker
+	Pauses      []Pause
+	Audits      []Audit
+}
