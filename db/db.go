@@ -96,3 +96,9 @@ const (
 
 // FirstPriority stands before every priority where a listing of lanes starts.
 const FirstPriority = -32769
+
+// The versions of the schema that the statements in queries/ work with.
+const (
+	OldestSchema = 1
+	NewestSchema = 1
+)

@@ -48,12 +48,12 @@ type Leaser interface {
 
 	// Release gives leases back whose handlers never started or were interrupted: at once due again, the attempt unspent.
 	// Guard: id and token; a lease that is over but not taken by anybody is given back too. Index: primary keys.
-	// Locks: queue rows in id order, then order leases in key order.
+	// Locks: queue rows, then order leases, in id order.
 	Release(ctx context.Context, arg ReleaseParams) ([]int64, error)
 
 	// Renew extends live leases, never shortening one, and says whether a pause asks running handlers to stop (pause_mode -1: not paused).
 	// A row that does not come back is no longer ours: ended, over, cancelled; FindFates tells which.
-	// Guard: id, token, a lease that is not over. Index: primary keys. Locks: queue rows in id order, then order leases in key order.
+	// Guard: id, token, a lease that is not over. Index: primary keys. Locks: queue rows, then order leases, in id order.
 	Renew(ctx context.Context, arg RenewParams) ([]RenewRow, error)
 }
 
@@ -66,11 +66,11 @@ type Settler interface {
 
 	// SettleDead records messages that will not run again, with their causes and reasons. With block_on_dead the order lease stays, blocked:
 	// the key waits until the message is replayed or purged, or the key is unblocked.
-	// Guard: id, token, consumer, target, scope, lease. Index: primary keys. Locks: queue rows in id order, then order leases in key order.
+	// Guard: id, token, consumer, target, scope, lease. Index: primary keys. Locks: queue rows, then order leases, in id order.
 	SettleDead(ctx context.Context, arg SettleDeadParams) ([]int64, error)
 
 	// SettleDelivered records success; accept_late takes a token that is still current although its lease is over.
-	// Guard: id, token, consumer, target, scope, lease. Index: primary keys. Locks: queue rows in id order, then order leases in key order.
+	// Guard: id, token, consumer, target, scope, lease. Index: primary keys. Locks: queue rows, then order leases, in id order.
 	SettleDelivered(ctx context.Context, arg SettleDeliveredParams) ([]int64, error)
 
 	// SettleDropped removes delivered messages at once, envelope included: no settlement stays and the key is free again.
@@ -78,19 +78,19 @@ type Settler interface {
 	SettleDropped(ctx context.Context, arg SettleDroppedParams) ([]int64, error)
 
 	// SettleParked sets messages aside whose outcome is unknown: no lease takes them until an operator resolves them.
-	// Guard: id, token, consumer, target, scope, lease. Index: primary keys. Locks: queue rows in id order, then order leases in key order.
+	// Guard: id, token, consumer, target, scope, lease. Index: primary keys. Locks: queue rows, then order leases, in id order.
 	SettleParked(ctx context.Context, arg SettleParkedParams) ([]int64, error)
 
 	// SettleRetry frees messages for another attempt after their delay (microseconds). One that is too old by now is written as dead, cause
 	// age, and returned so (aged). last_errors are at most 256 bytes and stay with the queue row; reasons are kept for the dead.
-	// Guard: id, token, consumer, target, scope, lease. Index: primary keys. Locks: queue rows in id order, then order leases in key order.
+	// Guard: id, token, consumer, target, scope, lease. Index: primary keys. Locks: queue rows, then order leases, in id order.
 	SettleRetry(ctx context.Context, arg SettleRetryParams) ([]SettleRetryRow, error)
 }
 
 // Operator is the part of Store that queries/postgres/operate.sql serves.
 type Operator interface {
 	// CancelOpen ends open messages, leased ones included: a running handler learns of it at its next renewal and its settle is stale.
-	// Guard: ids, scope, open. Index: primary keys. Locks: queue rows in id order, then order leases in key order.
+	// Guard: ids, scope, open. Index: primary keys. Locks: queue rows, then order leases, in id order.
 	CancelOpen(ctx context.Context, arg CancelOpenParams) ([]int64, error)
 
 	// PauseLane stops the lanes it names (each name may be the wildcard '*') until ResumeLane of the same four names.
@@ -99,13 +99,13 @@ type Operator interface {
 
 	// ReleaseWorker takes the leases of one named worker away; the attempts stay spent, and a later settle of that worker is stale. It
 	// looks at the open messages above after_id, at most examine of them, and returns the last one seen with released false.
-	// Guard: worker name, scope, leased. Index: queue_pkey, worker_name. Locks: queue rows in id order, then order leases in key order.
+	// Guard: worker name, scope, leased. Index: queue_pkey, worker_name. Locks: queue rows, then order leases, in id order.
 	ReleaseWorker(ctx context.Context, arg ReleaseWorkerParams) ([]ReleaseWorkerRow, error)
 
 	// ReplayDead brings dead messages back: at once due, their age starting anew, the epoch kept, one more lease always possible. With reset
 	// the attempts start at zero. Payload, key and created_at stay as they were. A key that the message blocked is free again.
 	// Guard: ids, scope, outcome dead; of two replays at once one finds the settlement and the other does not. Index: primary keys.
-	// Locks: settlement rows in id order, then the order leases they block in key order.
+	// Locks: settlement rows, then the order leases they block, in id order.
 	ReplayDead(ctx context.Context, arg ReplayDeadParams) ([]int64, error)
 
 	// ResolveRetry lets parked messages run again: at once due, their age starting anew, one more lease always possible. They stay unsure, so
@@ -114,7 +114,7 @@ type Operator interface {
 	ResolveRetry(ctx context.Context, arg ResolveRetryParams) ([]int64, error)
 
 	// ResolveSettled decides parked messages: delivered or dead. With block_on_dead a dead ordered message keeps its key blocked.
-	// Guard: ids, scope, parked. Index: primary keys. Locks: queue rows in id order, then order leases in key order.
+	// Guard: ids, scope, parked. Index: primary keys. Locks: queue rows, then order leases, in id order.
 	ResolveSettled(ctx context.Context, arg ResolveSettledParams) ([]int64, error)
 
 	// ResumeLane lifts the pause of exactly these four names; no row comes back when there was none.
@@ -143,7 +143,7 @@ type Purger interface {
 	// PurgeUndelivered removes messages of one outcome (dead, cancelled or expired) settled more than keep microseconds ago, oldest first, at
 	// most max_rows. A key that a purged dead message blocked is free again.
 	// Guard: outcome, strictly older than the cut-off. Index: settlement_undelivered, then primary keys. Locks: settlement rows in id order,
-	// skipping locked ones, then order leases in key order, then message rows.
+	// skipping locked ones, then message rows, then order leases.
 	PurgeUndelivered(ctx context.Context, arg PurgeUndeliveredParams) ([]int64, error)
 
 	// PurgeWorkers forgets senders not seen for keep microseconds; a lease they still hold runs out by itself.

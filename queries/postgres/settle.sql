@@ -5,7 +5,7 @@
 -- alone, whatever the statistics say; a row's own argument stands at its id's position in the array.
 
 -- SettleDelivered records success; accept_late takes a token that is still current although its lease is over.
--- Guard: id, token, consumer, target, scope, lease. Index: primary keys. Locks: queue rows in id order, then order leases in key order.
+-- Guard: id, token, consumer, target, scope, lease. Index: primary keys. Locks: queue rows, then order leases, in id order.
 -- name: SettleDelivered :many
 WITH gone AS (
     DELETE FROM outbox.queue AS q
@@ -15,22 +15,12 @@ WITH gone AS (
         AND q.target = sqlc.arg(target)::text
         AND (sqlc.arg(all_tenants)::boolean OR q.tenant = ANY (sqlc.arg(scope)::text[]))
         AND (sqlc.arg(accept_late)::boolean OR q.leased_until > clock_timestamp())
-    RETURNING q.message_id, q.attempt, q.epoch, q.replays, q.replayed_at, q.leased_by, q.consumer, q.target, q.tenant, q.order_key
-),
-held AS (
-    SELECT o.consumer, o.target, o.tenant, o.order_key
-    FROM outbox.order_lease AS o
-    WHERE (o.consumer, o.target, o.tenant, o.order_key) IN (
-        SELECT g.consumer, g.target, g.tenant, g.order_key FROM gone AS g WHERE g.order_key <> ''
-    )
-    AND o.message_id = ANY (sqlc.arg(ids)::bigint[])
-    AND NOT o.blocked
-    ORDER BY o.tenant, o.order_key
-    FOR UPDATE
+    RETURNING q.message_id, q.attempt, q.epoch, q.replays, q.replayed_at, q.leased_by, q.order_key
 ),
 freed AS (
     DELETE FROM outbox.order_lease AS o
-    WHERE (o.consumer, o.target, o.tenant, o.order_key) IN (SELECT h.consumer, h.target, h.tenant, h.order_key FROM held AS h)
+    WHERE o.message_id = ANY (ARRAY(SELECT g.message_id FROM gone AS g WHERE g.order_key <> ''))
+        AND NOT o.blocked
 )
 INSERT INTO outbox.settlement (message_id, outcome, attempt, epoch, replays, replayed_at, settled_by, result)
 SELECT
@@ -50,22 +40,12 @@ WITH gone AS (
         AND q.target = sqlc.arg(target)::text
         AND (sqlc.arg(all_tenants)::boolean OR q.tenant = ANY (sqlc.arg(scope)::text[]))
         AND (sqlc.arg(accept_late)::boolean OR q.leased_until > clock_timestamp())
-    RETURNING q.message_id, q.attempt, q.epoch, q.replays, q.replayed_at, q.leased_by, q.consumer, q.target, q.tenant, q.order_key
-),
-held AS (
-    SELECT o.consumer, o.target, o.tenant, o.order_key
-    FROM outbox.order_lease AS o
-    WHERE (o.consumer, o.target, o.tenant, o.order_key) IN (
-        SELECT g.consumer, g.target, g.tenant, g.order_key FROM gone AS g WHERE g.order_key <> ''
-    )
-    AND o.message_id = ANY (sqlc.arg(ids)::bigint[])
-    AND NOT o.blocked
-    ORDER BY o.tenant, o.order_key
-    FOR UPDATE
+    RETURNING q.message_id, q.attempt, q.epoch, q.replays, q.replayed_at, q.leased_by, q.order_key
 ),
 freed AS (
     DELETE FROM outbox.order_lease AS o
-    WHERE (o.consumer, o.target, o.tenant, o.order_key) IN (SELECT h.consumer, h.target, h.tenant, h.order_key FROM held AS h)
+    WHERE o.message_id = ANY (ARRAY(SELECT g.message_id FROM gone AS g WHERE g.order_key <> ''))
+        AND NOT o.blocked
 )
 DELETE FROM outbox.message AS m
 WHERE m.id = ANY (ARRAY(SELECT g.message_id FROM gone AS g))
@@ -73,7 +53,7 @@ RETURNING m.id;
 
 -- SettleRetry frees messages for another attempt after their delay (microseconds). One that is too old by now is written as dead, cause
 -- age, and returned so (aged). last_errors are at most 256 bytes and stay with the queue row; reasons are kept for the dead.
--- Guard: id, token, consumer, target, scope, lease. Index: primary keys. Locks: queue rows in id order, then order leases in key order.
+-- Guard: id, token, consumer, target, scope, lease. Index: primary keys. Locks: queue rows, then order leases, in id order.
 -- name: SettleRetry :many
 WITH mine AS (
     SELECT
@@ -105,12 +85,12 @@ retried AS (
         leased_until = '0001-01-01 00:00:00+00',
         leased_by = 0
     WHERE q.message_id = ANY (ARRAY(SELECT m.message_id FROM mine AS m WHERE NOT m.aged))
-    RETURNING q.message_id, q.attempt, q.consumer, q.target, q.tenant, q.order_key
+    RETURNING q.message_id, q.attempt, q.order_key
 ),
 aged AS (
     DELETE FROM outbox.queue AS q
     WHERE q.message_id = ANY (ARRAY(SELECT m.message_id FROM mine AS m WHERE m.aged))
-    RETURNING q.message_id, q.attempt, q.epoch, q.replays, q.replayed_at, q.leased_by, q.consumer, q.target, q.tenant, q.order_key
+    RETURNING q.message_id, q.attempt, q.epoch, q.replays, q.replayed_at, q.leased_by, q.order_key
 ),
 buried AS (
     INSERT INTO outbox.settlement (message_id, outcome, cause, reason, attempt, epoch, replays, replayed_at, settled_by)
@@ -119,31 +99,19 @@ buried AS (
         a.attempt, a.epoch, a.replays, a.replayed_at, a.leased_by
     FROM aged AS a
 ),
-ended AS (
-    SELECT r.consumer, r.target, r.tenant, r.order_key, false AS dead FROM retried AS r WHERE r.order_key <> ''
-    UNION ALL
-    SELECT a.consumer, a.target, a.tenant, a.order_key, true FROM aged AS a WHERE a.order_key <> ''
-),
-held AS (
-    SELECT o.consumer, o.target, o.tenant, o.order_key
-    FROM outbox.order_lease AS o
-    WHERE (o.consumer, o.target, o.tenant, o.order_key) IN (SELECT e.consumer, e.target, e.tenant, e.order_key FROM ended AS e)
-    AND o.message_id = ANY (sqlc.arg(ids)::bigint[])
-    AND NOT o.blocked
-    ORDER BY o.tenant, o.order_key
-    FOR UPDATE
-),
 freed AS (
     DELETE FROM outbox.order_lease AS o
-    WHERE (o.consumer, o.target, o.tenant, o.order_key) IN (SELECT h.consumer, h.target, h.tenant, h.order_key FROM held AS h)
-    AND NOT (sqlc.arg(block_on_dead)::boolean AND o.message_id = ANY (ARRAY(SELECT a.message_id FROM aged AS a)))
+    WHERE o.message_id = ANY (ARRAY(
+            SELECT r.message_id FROM retried AS r WHERE r.order_key <> ''
+            UNION ALL
+            SELECT a.message_id FROM aged AS a WHERE a.order_key <> '' AND NOT sqlc.arg(block_on_dead)::boolean
+        ))
+        AND NOT o.blocked
 ),
 blocked AS (
     UPDATE outbox.order_lease AS o
     SET blocked = true, leased_until = '0001-01-01 00:00:00+00'
-    WHERE (o.consumer, o.target, o.tenant, o.order_key) IN (SELECT h.consumer, h.target, h.tenant, h.order_key FROM held AS h)
-    AND sqlc.arg(block_on_dead)::boolean
-    AND o.message_id = ANY (ARRAY(SELECT a.message_id FROM aged AS a))
+    WHERE o.message_id = ANY (ARRAY(SELECT a.message_id FROM aged AS a WHERE a.order_key <> '' AND sqlc.arg(block_on_dead)::boolean))
 )
 SELECT r.message_id::bigint AS id, r.attempt::integer AS attempt, false AS aged FROM retried AS r
 UNION ALL
@@ -151,7 +119,7 @@ SELECT a.message_id, a.attempt, true FROM aged AS a;
 
 -- SettleDead records messages that will not run again, with their causes and reasons. With block_on_dead the order lease stays, blocked:
 -- the key waits until the message is replayed or purged, or the key is unblocked.
--- Guard: id, token, consumer, target, scope, lease. Index: primary keys. Locks: queue rows in id order, then order leases in key order.
+-- Guard: id, token, consumer, target, scope, lease. Index: primary keys. Locks: queue rows, then order leases, in id order.
 -- name: SettleDead :many
 WITH gone AS (
     DELETE FROM outbox.queue AS q
@@ -161,29 +129,19 @@ WITH gone AS (
         AND q.target = sqlc.arg(target)::text
         AND (sqlc.arg(all_tenants)::boolean OR q.tenant = ANY (sqlc.arg(scope)::text[]))
         AND q.leased_until > clock_timestamp()
-    RETURNING q.message_id, q.attempt, q.epoch, q.replays, q.replayed_at, q.leased_by, q.consumer, q.target, q.tenant, q.order_key
-),
-held AS (
-    SELECT o.consumer, o.target, o.tenant, o.order_key
-    FROM outbox.order_lease AS o
-    WHERE (o.consumer, o.target, o.tenant, o.order_key) IN (
-        SELECT g.consumer, g.target, g.tenant, g.order_key FROM gone AS g WHERE g.order_key <> ''
-    )
-    AND o.message_id = ANY (sqlc.arg(ids)::bigint[])
-    AND NOT o.blocked
-    ORDER BY o.tenant, o.order_key
-    FOR UPDATE
+    RETURNING q.message_id, q.attempt, q.epoch, q.replays, q.replayed_at, q.leased_by, q.order_key
 ),
 freed AS (
     DELETE FROM outbox.order_lease AS o
-    WHERE (o.consumer, o.target, o.tenant, o.order_key) IN (SELECT h.consumer, h.target, h.tenant, h.order_key FROM held AS h)
-    AND NOT sqlc.arg(block_on_dead)::boolean
+    WHERE o.message_id = ANY (ARRAY(SELECT g.message_id FROM gone AS g WHERE g.order_key <> ''))
+        AND NOT o.blocked
+        AND NOT sqlc.arg(block_on_dead)::boolean
 ),
 blocked AS (
     UPDATE outbox.order_lease AS o
     SET blocked = true, leased_until = '0001-01-01 00:00:00+00'
-    WHERE (o.consumer, o.target, o.tenant, o.order_key) IN (SELECT h.consumer, h.target, h.tenant, h.order_key FROM held AS h)
-    AND sqlc.arg(block_on_dead)::boolean
+    WHERE o.message_id = ANY (ARRAY(SELECT g.message_id FROM gone AS g WHERE g.order_key <> ''))
+        AND sqlc.arg(block_on_dead)::boolean
 )
 INSERT INTO outbox.settlement (message_id, outcome, cause, reason, attempt, epoch, replays, replayed_at, settled_by)
 SELECT
@@ -195,7 +153,7 @@ FROM gone AS g
 RETURNING message_id AS id;
 
 -- SettleParked sets messages aside whose outcome is unknown: no lease takes them until an operator resolves them.
--- Guard: id, token, consumer, target, scope, lease. Index: primary keys. Locks: queue rows in id order, then order leases in key order.
+-- Guard: id, token, consumer, target, scope, lease. Index: primary keys. Locks: queue rows, then order leases, in id order.
 -- name: SettleParked :many
 WITH parked AS (
     UPDATE outbox.queue AS q
@@ -211,22 +169,12 @@ WITH parked AS (
         AND q.target = sqlc.arg(target)::text
         AND (sqlc.arg(all_tenants)::boolean OR q.tenant = ANY (sqlc.arg(scope)::text[]))
         AND q.leased_until > clock_timestamp()
-    RETURNING q.message_id, q.consumer, q.target, q.tenant, q.order_key
-),
-held AS (
-    SELECT o.consumer, o.target, o.tenant, o.order_key
-    FROM outbox.order_lease AS o
-    WHERE (o.consumer, o.target, o.tenant, o.order_key) IN (
-        SELECT g.consumer, g.target, g.tenant, g.order_key FROM parked AS g WHERE g.order_key <> ''
-    )
-    AND o.message_id = ANY (sqlc.arg(ids)::bigint[])
-    AND NOT o.blocked
-    ORDER BY o.tenant, o.order_key
-    FOR UPDATE
+    RETURNING q.message_id, q.order_key
 ),
 freed AS (
     DELETE FROM outbox.order_lease AS o
-    WHERE (o.consumer, o.target, o.tenant, o.order_key) IN (SELECT h.consumer, h.target, h.tenant, h.order_key FROM held AS h)
+    WHERE o.message_id = ANY (ARRAY(SELECT p.message_id FROM parked AS p WHERE p.order_key <> ''))
+        AND NOT o.blocked
 )
 SELECT p.message_id::bigint AS id FROM parked AS p;
 

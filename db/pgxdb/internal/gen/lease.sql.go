@@ -235,13 +235,10 @@ buried AS (
             ELSE 'exhausted'
         END,
         CASE
-            WHEN NOT (SELECT p.spent FROM pick AS p WHERE p.message_id = d.message_id) THEN
-                'too old' || CASE WHEN btrim(d.last_error) = '' THEN '' ELSE '; last error: ' || d.last_error END
-            WHEN d.leased_until = '0001-01-01 00:00:00+00' THEN
-                'attempts spent' || CASE WHEN btrim(d.last_error) = '' THEN '' ELSE '; last error: ' || d.last_error END
-            ELSE
-                'leases lost until attempts ran out' || CASE WHEN btrim(d.last_error) = '' THEN '' ELSE '; last error: ' || d.last_error END
-        END,
+            WHEN NOT (SELECT p.spent FROM pick AS p WHERE p.message_id = d.message_id) THEN 'too old'
+            WHEN d.leased_until = '0001-01-01 00:00:00+00' THEN 'attempts spent'
+            ELSE 'leases lost until attempts ran out'
+        END || CASE WHEN btrim(d.last_error) = '' THEN '' ELSE '; last error: ' || d.last_error END,
         d.attempt, d.epoch, d.replays, d.replayed_at, d.leased_by
     FROM doomed AS d
     RETURNING message_id, cause, reason
@@ -258,12 +255,9 @@ held AS (
 ),
 freed AS (
     DELETE FROM outbox.order_lease AS o
-    WHERE (o.consumer, o.target, o.tenant, o.order_key) IN (
-        SELECT d.consumer, d.target, d.tenant, d.order_key FROM doomed AS d WHERE d.order_key <> ''
-    )
-    AND o.message_id = ANY (ARRAY(SELECT d.message_id FROM doomed AS d))
-    AND NOT o.blocked
-    AND NOT $17::boolean
+    WHERE o.message_id = ANY (ARRAY(SELECT d.message_id FROM doomed AS d WHERE d.order_key <> ''))
+        AND NOT o.blocked
+        AND NOT $17::boolean
 ),
 granted AS (
     UPDATE outbox.queue AS q
@@ -671,22 +665,12 @@ WITH given_back AS (
         leased_by = 0
     WHERE q.message_id = ANY ($1::bigint[])
         AND q.token = ($2::bytea[])[array_position($1::bigint[], q.message_id)]
-    RETURNING q.message_id, q.consumer, q.target, q.tenant, q.order_key
-),
-held AS (
-    SELECT o.consumer, o.target, o.tenant, o.order_key
-    FROM outbox.order_lease AS o
-    WHERE (o.consumer, o.target, o.tenant, o.order_key) IN (
-        SELECT g.consumer, g.target, g.tenant, g.order_key FROM given_back AS g WHERE g.order_key <> ''
-    )
-    AND o.message_id = ANY ($1::bigint[])
-    AND NOT o.blocked
-    ORDER BY o.tenant, o.order_key
-    FOR UPDATE
+    RETURNING q.message_id, q.order_key
 ),
 freed AS (
     DELETE FROM outbox.order_lease AS o
-    WHERE (o.consumer, o.target, o.tenant, o.order_key) IN (SELECT h.consumer, h.target, h.tenant, h.order_key FROM held AS h)
+    WHERE o.message_id = ANY (ARRAY(SELECT g.message_id FROM given_back AS g WHERE g.order_key <> ''))
+        AND NOT o.blocked
 )
 SELECT g.message_id::bigint AS id FROM given_back AS g
 `
@@ -698,7 +682,7 @@ type ReleaseParams struct {
 
 // Release gives leases back whose handlers never started or were interrupted: at once due again, the attempt unspent.
 // Guard: id and token; a lease that is over but not taken by anybody is given back too. Index: primary keys.
-// Locks: queue rows in id order, then order leases in key order.
+// Locks: queue rows, then order leases, in id order.
 func (q *Queries) Release(ctx context.Context, db DBTX, arg ReleaseParams) ([]int64, error) {
 	rows, err := db.Query(ctx, release, arg.Ids, arg.Tokens)
 	if err != nil {
@@ -731,21 +715,11 @@ renewed AS (
         AND q.leased_until > clock_timestamp()
     RETURNING q.message_id, q.leased_until, q.consumer, q.target, q.kind, q.tenant, q.order_key
 ),
-held AS (
-    SELECT o.consumer, o.target, o.tenant, o.order_key
-    FROM outbox.order_lease AS o
-    WHERE (o.consumer, o.target, o.tenant, o.order_key) IN (
-        SELECT g.consumer, g.target, g.tenant, g.order_key FROM renewed AS g WHERE g.order_key <> ''
-    )
-    AND o.message_id = ANY ($2::bigint[])
-    AND NOT o.blocked
-    ORDER BY o.tenant, o.order_key
-    FOR UPDATE
-),
 kept AS (
     UPDATE outbox.order_lease AS o
     SET leased_until = GREATEST(o.leased_until, (SELECT s.until FROM stamp AS s))
-    WHERE (o.consumer, o.target, o.tenant, o.order_key) IN (SELECT h.consumer, h.target, h.tenant, h.order_key FROM held AS h)
+    WHERE o.message_id = ANY (ARRAY(SELECT r.message_id FROM renewed AS r WHERE r.order_key <> ''))
+        AND NOT o.blocked
 )
 SELECT
     r.message_id::bigint AS id,
@@ -775,7 +749,7 @@ type RenewRow struct {
 
 // Renew extends live leases, never shortening one, and says whether a pause asks running handlers to stop (pause_mode -1: not paused).
 // A row that does not come back is no longer ours: ended, over, cancelled; FindFates tells which.
-// Guard: id, token, a lease that is not over. Index: primary keys. Locks: queue rows in id order, then order leases in key order.
+// Guard: id, token, a lease that is not over. Index: primary keys. Locks: queue rows, then order leases, in id order.
 func (q *Queries) Renew(ctx context.Context, db DBTX, arg RenewParams) ([]RenewRow, error) {
 	rows, err := db.Query(ctx, renew, arg.Lease, arg.Ids, arg.Tokens)
 	if err != nil {

@@ -177,22 +177,12 @@ gone AS (
 removed AS (
     DELETE FROM outbox.message AS m
     WHERE m.id = ANY (ARRAY(SELECT g.message_id FROM gone AS g))
-    RETURNING m.id, m.consumer, m.target, m.tenant, m.order_key
-),
-held AS (
-    SELECT o.consumer, o.target, o.tenant, o.order_key
-    FROM outbox.order_lease AS o
-    WHERE (o.consumer, o.target, o.tenant, o.order_key) IN (
-        SELECT r.consumer, r.target, r.tenant, r.order_key FROM removed AS r WHERE r.order_key <> ''
-    )
-    AND o.message_id = ANY (ARRAY(SELECT g.message_id FROM gone AS g))
-    AND o.blocked
-    ORDER BY o.tenant, o.order_key
-    FOR UPDATE
+    RETURNING m.id, m.order_key
 ),
 freed AS (
     DELETE FROM outbox.order_lease AS o
-    WHERE (o.consumer, o.target, o.tenant, o.order_key) IN (SELECT h.consumer, h.target, h.tenant, h.order_key FROM held AS h)
+    WHERE o.message_id = ANY (ARRAY(SELECT r.id FROM removed AS r WHERE r.order_key <> ''))
+        AND o.blocked
 )
 SELECT r.id::bigint AS id FROM removed AS r
 `
@@ -206,7 +196,7 @@ type PurgeUndeliveredParams struct {
 // PurgeUndelivered removes messages of one outcome (dead, cancelled or expired) settled more than keep microseconds ago, oldest first, at
 // most max_rows. A key that a purged dead message blocked is free again.
 // Guard: outcome, strictly older than the cut-off. Index: settlement_undelivered, then primary keys. Locks: settlement rows in id order,
-// skipping locked ones, then order leases in key order, then message rows.
+// skipping locked ones, then message rows, then order leases.
 func (q *Queries) PurgeUndelivered(ctx context.Context, db DBTX, arg PurgeUndeliveredParams) ([]int64, error) {
 	rows, err := db.Query(ctx, purgeUndelivered, arg.Outcome, arg.Keep, arg.MaxRows)
 	if err != nil {

@@ -18,22 +18,12 @@ WITH gone AS (
     DELETE FROM outbox.queue AS q
     WHERE q.message_id = ANY ($2::bigint[])
         AND ($3::boolean OR q.tenant = ANY ($4::text[]))
-    RETURNING q.message_id, q.attempt, q.epoch, q.replays, q.replayed_at, q.state, q.consumer, q.target, q.tenant, q.order_key
-),
-held AS (
-    SELECT o.consumer, o.target, o.tenant, o.order_key
-    FROM outbox.order_lease AS o
-    WHERE (o.consumer, o.target, o.tenant, o.order_key) IN (
-        SELECT g.consumer, g.target, g.tenant, g.order_key FROM gone AS g WHERE g.order_key <> ''
-    )
-    AND o.message_id = ANY ($2::bigint[])
-    AND NOT o.blocked
-    ORDER BY o.tenant, o.order_key
-    FOR UPDATE
+    RETURNING q.message_id, q.attempt, q.epoch, q.replays, q.replayed_at, q.state, q.tenant, q.order_key
 ),
 freed AS (
     DELETE FROM outbox.order_lease AS o
-    WHERE (o.consumer, o.target, o.tenant, o.order_key) IN (SELECT h.consumer, h.target, h.tenant, h.order_key FROM held AS h)
+    WHERE o.message_id = ANY (ARRAY(SELECT g.message_id FROM gone AS g WHERE g.order_key <> ''))
+        AND NOT o.blocked
 ),
 audited AS (
     INSERT INTO outbox.audit (message_id, action, tenant, actor, reason, detail)
@@ -56,7 +46,7 @@ type CancelOpenParams struct {
 
 // Operate: what people do to messages. Every act carries an actor and a reason and writes its audit row in the same statement.
 // CancelOpen ends open messages, leased ones included: a running handler learns of it at its next renewal and its settle is stale.
-// Guard: ids, scope, open. Index: primary keys. Locks: queue rows in id order, then order leases in key order.
+// Guard: ids, scope, open. Index: primary keys. Locks: queue rows, then order leases, in id order.
 func (q *Queries) CancelOpen(ctx context.Context, db DBTX, arg CancelOpenParams) ([]int64, error) {
 	rows, err := db.QueryContext(ctx, cancelOpen,
 		arg.Reason,
@@ -165,22 +155,12 @@ released AS (
     ))
     AND q.leased_by IN (SELECT w.id FROM outbox.worker AS w WHERE w.name = $3::text)
     AND q.token <> '\x00000000000000000000000000000000'::bytea
-    RETURNING q.message_id, q.consumer, q.target, q.tenant, q.order_key
-),
-held AS (
-    SELECT o.consumer, o.target, o.tenant, o.order_key
-    FROM outbox.order_lease AS o
-    WHERE (o.consumer, o.target, o.tenant, o.order_key) IN (
-        SELECT r.consumer, r.target, r.tenant, r.order_key FROM released AS r WHERE r.order_key <> ''
-    )
-    AND o.message_id = ANY (ARRAY(SELECT r.message_id FROM released AS r))
-    AND NOT o.blocked
-    ORDER BY o.tenant, o.order_key
-    FOR UPDATE
+    RETURNING q.message_id, q.tenant, q.order_key
 ),
 freed AS (
     DELETE FROM outbox.order_lease AS o
-    WHERE (o.consumer, o.target, o.tenant, o.order_key) IN (SELECT h.consumer, h.target, h.tenant, h.order_key FROM held AS h)
+    WHERE o.message_id = ANY (ARRAY(SELECT r.message_id FROM released AS r WHERE r.order_key <> ''))
+        AND NOT o.blocked
 ),
 audited AS (
     INSERT INTO outbox.audit (message_id, action, tenant, actor, reason, detail)
@@ -209,7 +189,7 @@ type ReleaseWorkerRow struct {
 
 // ReleaseWorker takes the leases of one named worker away; the attempts stay spent, and a later settle of that worker is stale. It
 // looks at the open messages above after_id, at most examine of them, and returns the last one seen with released false.
-// Guard: worker name, scope, leased. Index: queue_pkey, worker_name. Locks: queue rows in id order, then order leases in key order.
+// Guard: worker name, scope, leased. Index: queue_pkey, worker_name. Locks: queue rows, then order leases, in id order.
 func (q *Queries) ReleaseWorker(ctx context.Context, db DBTX, arg ReleaseWorkerParams) ([]ReleaseWorkerRow, error) {
 	rows, err := db.QueryContext(ctx, releaseWorker,
 		arg.AfterID,
@@ -265,20 +245,10 @@ envelope AS (
         OFFSET 0
     ) AS m
 ),
-held AS (
-    SELECT o.consumer, o.target, o.tenant, o.order_key
-    FROM outbox.order_lease AS o
-    WHERE (o.consumer, o.target, o.tenant, o.order_key) IN (
-        SELECT e.consumer, e.target, e.tenant, e.order_key FROM envelope AS e WHERE e.order_key <> ''
-    )
-    AND o.message_id = ANY ($1::bigint[])
-    AND o.blocked
-    ORDER BY o.tenant, o.order_key
-    FOR UPDATE
-),
 freed AS (
     DELETE FROM outbox.order_lease AS o
-    WHERE (o.consumer, o.target, o.tenant, o.order_key) IN (SELECT h.consumer, h.target, h.tenant, h.order_key FROM held AS h)
+    WHERE o.message_id = ANY (ARRAY(SELECT e.message_id FROM envelope AS e WHERE e.order_key <> ''))
+        AND o.blocked
 ),
 audited AS (
     INSERT INTO outbox.audit (message_id, action, tenant, actor, reason, detail)
@@ -312,7 +282,7 @@ type ReplayDeadParams struct {
 // ReplayDead brings dead messages back: at once due, their age starting anew, the epoch kept, one more lease always possible. With reset
 // the attempts start at zero. Payload, key and created_at stay as they were. A key that the message blocked is free again.
 // Guard: ids, scope, outcome dead; of two replays at once one finds the settlement and the other does not. Index: primary keys.
-// Locks: settlement rows in id order, then the order leases they block in key order.
+// Locks: settlement rows, then the order leases they block, in id order.
 func (q *Queries) ReplayDead(ctx context.Context, db DBTX, arg ReplayDeadParams) ([]int64, error) {
 	rows, err := db.QueryContext(ctx, replayDead,
 		pq.Array(arg.Ids),
@@ -447,7 +417,7 @@ type ResolveSettledParams struct {
 }
 
 // ResolveSettled decides parked messages: delivered or dead. With block_on_dead a dead ordered message keeps its key blocked.
-// Guard: ids, scope, parked. Index: primary keys. Locks: queue rows in id order, then order leases in key order.
+// Guard: ids, scope, parked. Index: primary keys. Locks: queue rows, then order leases, in id order.
 func (q *Queries) ResolveSettled(ctx context.Context, db DBTX, arg ResolveSettledParams) ([]int64, error) {
 	rows, err := db.QueryContext(ctx, resolveSettled,
 		arg.Outcome,

@@ -93,29 +93,19 @@ WITH gone AS (
         AND q.target = $6::text
         AND ($7::boolean OR q.tenant = ANY ($8::text[]))
         AND q.leased_until > clock_timestamp()
-    RETURNING q.message_id, q.attempt, q.epoch, q.replays, q.replayed_at, q.leased_by, q.consumer, q.target, q.tenant, q.order_key
-),
-held AS (
-    SELECT o.consumer, o.target, o.tenant, o.order_key
-    FROM outbox.order_lease AS o
-    WHERE (o.consumer, o.target, o.tenant, o.order_key) IN (
-        SELECT g.consumer, g.target, g.tenant, g.order_key FROM gone AS g WHERE g.order_key <> ''
-    )
-    AND o.message_id = ANY ($2::bigint[])
-    AND NOT o.blocked
-    ORDER BY o.tenant, o.order_key
-    FOR UPDATE
+    RETURNING q.message_id, q.attempt, q.epoch, q.replays, q.replayed_at, q.leased_by, q.order_key
 ),
 freed AS (
     DELETE FROM outbox.order_lease AS o
-    WHERE (o.consumer, o.target, o.tenant, o.order_key) IN (SELECT h.consumer, h.target, h.tenant, h.order_key FROM held AS h)
-    AND NOT $9::boolean
+    WHERE o.message_id = ANY (ARRAY(SELECT g.message_id FROM gone AS g WHERE g.order_key <> ''))
+        AND NOT o.blocked
+        AND NOT $9::boolean
 ),
 blocked AS (
     UPDATE outbox.order_lease AS o
     SET blocked = true, leased_until = '0001-01-01 00:00:00+00'
-    WHERE (o.consumer, o.target, o.tenant, o.order_key) IN (SELECT h.consumer, h.target, h.tenant, h.order_key FROM held AS h)
-    AND $9::boolean
+    WHERE o.message_id = ANY (ARRAY(SELECT g.message_id FROM gone AS g WHERE g.order_key <> ''))
+        AND $9::boolean
 )
 INSERT INTO outbox.settlement (message_id, outcome, cause, reason, attempt, epoch, replays, replayed_at, settled_by)
 SELECT
@@ -141,7 +131,7 @@ type SettleDeadParams struct {
 
 // SettleDead records messages that will not run again, with their causes and reasons. With block_on_dead the order lease stays, blocked:
 // the key waits until the message is replayed or purged, or the key is unblocked.
-// Guard: id, token, consumer, target, scope, lease. Index: primary keys. Locks: queue rows in id order, then order leases in key order.
+// Guard: id, token, consumer, target, scope, lease. Index: primary keys. Locks: queue rows, then order leases, in id order.
 func (q *Queries) SettleDead(ctx context.Context, db DBTX, arg SettleDeadParams) ([]int64, error) {
 	rows, err := db.QueryContext(ctx, settleDead,
 		pq.Array(arg.Causes),
@@ -185,22 +175,12 @@ WITH gone AS (
         AND q.target = $5::text
         AND ($6::boolean OR q.tenant = ANY ($7::text[]))
         AND ($8::boolean OR q.leased_until > clock_timestamp())
-    RETURNING q.message_id, q.attempt, q.epoch, q.replays, q.replayed_at, q.leased_by, q.consumer, q.target, q.tenant, q.order_key
-),
-held AS (
-    SELECT o.consumer, o.target, o.tenant, o.order_key
-    FROM outbox.order_lease AS o
-    WHERE (o.consumer, o.target, o.tenant, o.order_key) IN (
-        SELECT g.consumer, g.target, g.tenant, g.order_key FROM gone AS g WHERE g.order_key <> ''
-    )
-    AND o.message_id = ANY ($2::bigint[])
-    AND NOT o.blocked
-    ORDER BY o.tenant, o.order_key
-    FOR UPDATE
+    RETURNING q.message_id, q.attempt, q.epoch, q.replays, q.replayed_at, q.leased_by, q.order_key
 ),
 freed AS (
     DELETE FROM outbox.order_lease AS o
-    WHERE (o.consumer, o.target, o.tenant, o.order_key) IN (SELECT h.consumer, h.target, h.tenant, h.order_key FROM held AS h)
+    WHERE o.message_id = ANY (ARRAY(SELECT g.message_id FROM gone AS g WHERE g.order_key <> ''))
+        AND NOT o.blocked
 )
 INSERT INTO outbox.settlement (message_id, outcome, attempt, epoch, replays, replayed_at, settled_by, result)
 SELECT
@@ -227,7 +207,7 @@ type SettleDeliveredParams struct {
 // is not over, and returns the rows it changed; a row that does not come back is classified by FindFates. Rows are found by primary key
 // alone, whatever the statistics say; a row's own argument stands at its id's position in the array.
 // SettleDelivered records success; accept_late takes a token that is still current although its lease is over.
-// Guard: id, token, consumer, target, scope, lease. Index: primary keys. Locks: queue rows in id order, then order leases in key order.
+// Guard: id, token, consumer, target, scope, lease. Index: primary keys. Locks: queue rows, then order leases, in id order.
 func (q *Queries) SettleDelivered(ctx context.Context, db DBTX, arg SettleDeliveredParams) ([]int64, error) {
 	rows, err := db.QueryContext(ctx, settleDelivered,
 		pq.Array(arg.Results),
@@ -269,22 +249,12 @@ WITH gone AS (
         AND q.target = $4::text
         AND ($5::boolean OR q.tenant = ANY ($6::text[]))
         AND ($7::boolean OR q.leased_until > clock_timestamp())
-    RETURNING q.message_id, q.attempt, q.epoch, q.replays, q.replayed_at, q.leased_by, q.consumer, q.target, q.tenant, q.order_key
-),
-held AS (
-    SELECT o.consumer, o.target, o.tenant, o.order_key
-    FROM outbox.order_lease AS o
-    WHERE (o.consumer, o.target, o.tenant, o.order_key) IN (
-        SELECT g.consumer, g.target, g.tenant, g.order_key FROM gone AS g WHERE g.order_key <> ''
-    )
-    AND o.message_id = ANY ($1::bigint[])
-    AND NOT o.blocked
-    ORDER BY o.tenant, o.order_key
-    FOR UPDATE
+    RETURNING q.message_id, q.attempt, q.epoch, q.replays, q.replayed_at, q.leased_by, q.order_key
 ),
 freed AS (
     DELETE FROM outbox.order_lease AS o
-    WHERE (o.consumer, o.target, o.tenant, o.order_key) IN (SELECT h.consumer, h.target, h.tenant, h.order_key FROM held AS h)
+    WHERE o.message_id = ANY (ARRAY(SELECT g.message_id FROM gone AS g WHERE g.order_key <> ''))
+        AND NOT o.blocked
 )
 DELETE FROM outbox.message AS m
 WHERE m.id = ANY (ARRAY(SELECT g.message_id FROM gone AS g))
@@ -349,22 +319,12 @@ WITH parked AS (
         AND q.target = $5::text
         AND ($6::boolean OR q.tenant = ANY ($7::text[]))
         AND q.leased_until > clock_timestamp()
-    RETURNING q.message_id, q.consumer, q.target, q.tenant, q.order_key
-),
-held AS (
-    SELECT o.consumer, o.target, o.tenant, o.order_key
-    FROM outbox.order_lease AS o
-    WHERE (o.consumer, o.target, o.tenant, o.order_key) IN (
-        SELECT g.consumer, g.target, g.tenant, g.order_key FROM parked AS g WHERE g.order_key <> ''
-    )
-    AND o.message_id = ANY ($2::bigint[])
-    AND NOT o.blocked
-    ORDER BY o.tenant, o.order_key
-    FOR UPDATE
+    RETURNING q.message_id, q.order_key
 ),
 freed AS (
     DELETE FROM outbox.order_lease AS o
-    WHERE (o.consumer, o.target, o.tenant, o.order_key) IN (SELECT h.consumer, h.target, h.tenant, h.order_key FROM held AS h)
+    WHERE o.message_id = ANY (ARRAY(SELECT p.message_id FROM parked AS p WHERE p.order_key <> ''))
+        AND NOT o.blocked
 )
 SELECT p.message_id::bigint AS id FROM parked AS p
 `
@@ -380,7 +340,7 @@ type SettleParkedParams struct {
 }
 
 // SettleParked sets messages aside whose outcome is unknown: no lease takes them until an operator resolves them.
-// Guard: id, token, consumer, target, scope, lease. Index: primary keys. Locks: queue rows in id order, then order leases in key order.
+// Guard: id, token, consumer, target, scope, lease. Index: primary keys. Locks: queue rows, then order leases, in id order.
 func (q *Queries) SettleParked(ctx context.Context, db DBTX, arg SettleParkedParams) ([]int64, error) {
 	rows, err := db.QueryContext(ctx, settleParked,
 		pq.Array(arg.LastErrors),
@@ -443,12 +403,12 @@ retried AS (
         leased_until = '0001-01-01 00:00:00+00',
         leased_by = 0
     WHERE q.message_id = ANY (ARRAY(SELECT m.message_id FROM mine AS m WHERE NOT m.aged))
-    RETURNING q.message_id, q.attempt, q.consumer, q.target, q.tenant, q.order_key
+    RETURNING q.message_id, q.attempt, q.order_key
 ),
 aged AS (
     DELETE FROM outbox.queue AS q
     WHERE q.message_id = ANY (ARRAY(SELECT m.message_id FROM mine AS m WHERE m.aged))
-    RETURNING q.message_id, q.attempt, q.epoch, q.replays, q.replayed_at, q.leased_by, q.consumer, q.target, q.tenant, q.order_key
+    RETURNING q.message_id, q.attempt, q.epoch, q.replays, q.replayed_at, q.leased_by, q.order_key
 ),
 buried AS (
     INSERT INTO outbox.settlement (message_id, outcome, cause, reason, attempt, epoch, replays, replayed_at, settled_by)
@@ -457,31 +417,19 @@ buried AS (
         a.attempt, a.epoch, a.replays, a.replayed_at, a.leased_by
     FROM aged AS a
 ),
-ended AS (
-    SELECT r.consumer, r.target, r.tenant, r.order_key, false AS dead FROM retried AS r WHERE r.order_key <> ''
-    UNION ALL
-    SELECT a.consumer, a.target, a.tenant, a.order_key, true FROM aged AS a WHERE a.order_key <> ''
-),
-held AS (
-    SELECT o.consumer, o.target, o.tenant, o.order_key
-    FROM outbox.order_lease AS o
-    WHERE (o.consumer, o.target, o.tenant, o.order_key) IN (SELECT e.consumer, e.target, e.tenant, e.order_key FROM ended AS e)
-    AND o.message_id = ANY ($2::bigint[])
-    AND NOT o.blocked
-    ORDER BY o.tenant, o.order_key
-    FOR UPDATE
-),
 freed AS (
     DELETE FROM outbox.order_lease AS o
-    WHERE (o.consumer, o.target, o.tenant, o.order_key) IN (SELECT h.consumer, h.target, h.tenant, h.order_key FROM held AS h)
-    AND NOT ($13::boolean AND o.message_id = ANY (ARRAY(SELECT a.message_id FROM aged AS a)))
+    WHERE o.message_id = ANY (ARRAY(
+            SELECT r.message_id FROM retried AS r WHERE r.order_key <> ''
+            UNION ALL
+            SELECT a.message_id FROM aged AS a WHERE a.order_key <> '' AND NOT $13::boolean
+        ))
+        AND NOT o.blocked
 ),
 blocked AS (
     UPDATE outbox.order_lease AS o
     SET blocked = true, leased_until = '0001-01-01 00:00:00+00'
-    WHERE (o.consumer, o.target, o.tenant, o.order_key) IN (SELECT h.consumer, h.target, h.tenant, h.order_key FROM held AS h)
-    AND $13::boolean
-    AND o.message_id = ANY (ARRAY(SELECT a.message_id FROM aged AS a))
+    WHERE o.message_id = ANY (ARRAY(SELECT a.message_id FROM aged AS a WHERE a.order_key <> '' AND $13::boolean))
 )
 SELECT r.message_id::bigint AS id, r.attempt::integer AS attempt, false AS aged FROM retried AS r
 UNION ALL
@@ -512,7 +460,7 @@ type SettleRetryRow struct {
 
 // SettleRetry frees messages for another attempt after their delay (microseconds). One that is too old by now is written as dead, cause
 // age, and returned so (aged). last_errors are at most 256 bytes and stay with the queue row; reasons are kept for the dead.
-// Guard: id, token, consumer, target, scope, lease. Index: primary keys. Locks: queue rows in id order, then order leases in key order.
+// Guard: id, token, consumer, target, scope, lease. Index: primary keys. Locks: queue rows, then order leases, in id order.
 func (q *Queries) SettleRetry(ctx context.Context, db DBTX, arg SettleRetryParams) ([]SettleRetryRow, error) {
 	rows, err := db.QueryContext(ctx, settleRetry,
 		pq.Array(arg.MaxAges),

@@ -1,0 +1,140 @@
+package pgxdb
+
+import (
+	"context"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"reflect"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
+
+	"github.com/fencepost-go/fencepost/db"
+	"github.com/fencepost-go/fencepost/db/pgxdb/internal/gen"
+	"github.com/fencepost-go/fencepost/internal/pgtest"
+)
+
+func TestMain(m *testing.M) { pgtest.Main(m) }
+
+var (
+	token  = []byte("0123456789abcdef")
+	tokens = [][]byte{token, token}
+	ids    = []int64{100, 200}
+	two    = []string{"", ""}
+	hour   = time.Hour.Microseconds()
+)
+
+// planParams are the arguments with which each statement is explained.
+var planParams = map[string]any{
+	"Enqueue": gen.EnqueueParams{
+		Tenants: two, Consumers: []string{"c", "c"}, Targets: []string{"g", "g"}, Kinds: []string{"k", "k"}, Keys: []string{"a", "b"}, OrderKeys: two,
+		Priorities: []int16{0, 0}, Digests: [][]byte{make([]byte, 32), make([]byte, 32)}, Metadatas: two, Payloads: [][]byte{{1}, {2}},
+		SourcePositions: []int64{0, 0}, SourceEventIds: two, MaxAges: []int64{0, hour}, DueAts: []time.Time{db.Never, db.Never}, Delays: []int64{0, 0},
+	},
+	"FindKeys": gen.FindKeysParams{Tenants: []string{"t1", "t2"}, Consumers: []string{"c", "c"}, Keys: []string{"key1", "key2"}},
+	"DueLanes": gen.DueLanesParams{
+		Consumers: []string{"c", "c"}, Targets: []string{"g", "g"}, Kinds: []string{"k0", "k1"}, AfterTenants: two,
+		AfterPriorities: []int32{db.FirstPriority, db.FirstPriority}, AllTenants: true, MaxRows: 1000,
+	},
+	"LeaseDue": gen.LeaseDueParams{
+		Kinds: []string{"k0", "k1"}, Tenants: []string{"t1", "t2"}, Priorities: []int16{0, 1}, AfterDues: []time.Time{db.Never, db.Never},
+		AfterIds: []int64{0, 0}, AttemptLimits: []int32{12, 12}, MaxAges: []int64{24 * hour, 0}, AllTenants: true, Consumer: "c", Target: "g", Lease: hour / 120,
+		Examine: 1000, LongestLease: hour, Quota: 100, MaxRows: 100, Token: token, Worker: 1,
+	},
+	"LeaseSuccessors": gen.LeaseSuccessorsParams{
+		Tenants: []string{"t0", "t0"}, OrderKeys: []string{"o0", "o20"}, Kinds: []string{"k0", "k1"}, AttemptLimits: []int32{12, 12},
+		MaxAges: []int64{24 * hour, 0}, Consumer: "c", Target: "g", AllTenants: true, Lease: hour / 120, LongestLease: hour, MaxRows: 100, Token: token, Worker: 1,
+	},
+	"Renew":           gen.RenewParams{Ids: ids, Tokens: tokens, Lease: hour / 120},
+	"Release":         gen.ReleaseParams{Ids: ids, Tokens: tokens},
+	"SettleDelivered": gen.SettleDeliveredParams{Ids: ids, Tokens: tokens, Consumer: "c", Target: "g", AllTenants: true, Results: two},
+	"SettleDropped":   gen.SettleDroppedParams{Ids: ids, Tokens: tokens, Consumer: "c", Target: "g", AllTenants: true},
+	"SettleRetry": gen.SettleRetryParams{
+		Ids: ids, Tokens: tokens, Consumer: "c", Target: "g", AllTenants: true, MaxAges: []int64{hour, 0}, Delays: []int64{hour, hour},
+		Unsures: []bool{false, true}, LastErrors: []string{"e", "f"}, Reasons: []string{"e", "f"},
+	},
+	"SettleDead": gen.SettleDeadParams{
+		Ids: ids, Tokens: tokens, Consumer: "c", Target: "g", AllTenants: true, Causes: []string{"permanent", "moot"}, Reasons: []string{"e", "f"},
+	},
+	"SettleParked":     gen.SettleParkedParams{Ids: ids, Tokens: tokens, Consumer: "c", Target: "g", AllTenants: true, LastErrors: []string{"e", "f"}},
+	"FindFates":        gen.FindFatesParams{Ids: ids, AllTenants: true},
+	"CancelOpen":       gen.CancelOpenParams{Ids: ids, AllTenants: true, Actor: "a", Reason: "r"},
+	"ReplayDead":       gen.ReplayDeadParams{Ids: ids, Scope: []string{"t1"}, Actor: "a", Reason: "r"},
+	"ResolveSettled":   gen.ResolveSettledParams{Ids: ids, AllTenants: true, Outcome: "delivered", Actor: "a", Reason: "r"},
+	"ResolveRetry":     gen.ResolveRetryParams{Ids: ids, AllTenants: true, Actor: "a", Reason: "r"},
+	"PauseLane":        gen.PauseLaneParams{Consumer: "c", Target: "*", Kind: "*", Tenant: "*", Actor: "a", Reason: "r"},
+	"ResumeLane":       gen.ResumeLaneParams{Consumer: "c", Target: "*", Kind: "*", Tenant: "*", Actor: "a", Reason: "r"},
+	"ReleaseWorker":    gen.ReleaseWorkerParams{Worker: "w", Examine: 1000, AllTenants: true, Actor: "a", Reason: "r"},
+	"UnblockKey":       gen.UnblockKeyParams{Consumer: "c", Target: "g", OrderKey: "o0", Actor: "a", Reason: "r"},
+	"PurgeDelivered":   gen.PurgeDeliveredParams{AfterID: 10, MaxRows: 1000, Keep: hour},
+	"PurgeUndelivered": gen.PurgeUndeliveredParams{Outcome: "dead", Keep: hour, MaxRows: 1000},
+	"ExpireUnleased":   gen.ExpireUnleasedParams{AfterID: 10, Examine: 1000, Grace: 24 * hour},
+	"PurgeWorkers":     gen.PurgeWorkersParams{Keep: hour, MaxRows: 1000},
+	"ShowMessage":      gen.ShowMessageParams{ID: 100, AllTenants: true},
+	"ListOpen":         gen.ListOpenParams{AfterID: 10, Examine: 1000, AllTenants: true, Consumer: "c", MaxRows: 100},
+	"ListUndelivered":  gen.ListUndeliveredParams{Outcome: "dead", BeforeAt: time.Date(9999, 1, 1, 0, 0, 0, 0, time.UTC), Examine: 1000, AllTenants: true, MaxRows: 100},
+	"ListDelivered":    gen.ListDeliveredParams{BeforeID: 1 << 60, Examine: 1000, AllTenants: true, MaxRows: 100},
+	"ListPauses":       gen.ListPausesParams{AllTenants: true},
+	"CountLanes":       gen.CountLanesParams{AfterPriority: db.FirstPriority, Cap: 1000, AllTenants: true, MaxRows: 1000},
+	"CountParked":      gen.CountParkedParams{AllTenants: true, Cap: 1000},
+	"CountUndelivered": gen.CountUndeliveredParams{Cap: 1000},
+	"ReadHealth":       gen.ReadHealthParams{SchemaName: "outbox"},
+	"RegisterWorker":   gen.RegisterWorkerParams{Name: "w", Host: "h"},
+	"TouchWorker":      gen.TouchWorkerParams{ID: 1},
+	"CheckRole":        gen.CheckRoleParams{SchemaName: "outbox"},
+	"Notify":           gen.NotifyParams{Channel: "c"},
+}
+
+// recorder keeps what a generated method sends and answers with an error.
+type recorder struct {
+	sql  string
+	args []any
+}
+
+var errRecorded = errors.New("recorded")
+
+func (r *recorder) Exec(_ context.Context, sql string, args ...any) (pgconn.CommandTag, error) {
+	r.sql, r.args = sql, args
+	return pgconn.CommandTag{}, errRecorded
+}
+
+func (r *recorder) Query(_ context.Context, sql string, args ...any) (pgx.Rows, error) {
+	r.sql, r.args = sql, args
+	return nil, errRecorded
+}
+
+func (r *recorder) QueryRow(context.Context, string, ...any) pgx.Row { panic("no statement is :one") }
+
+// literal writes a value as SQL, since EXECUTE takes no parameters.
+func literal(value any) string {
+	switch v := value.(type) {
+	case string:
+		return "'" + strings.ReplaceAll(v, "'", "''") + "'"
+	case []byte:
+		return `'\x` + hex.EncodeToString(v) + "'"
+	case time.Time:
+		return "'" + v.Format("2006-01-02 15:04:05.999999Z07:00") + "'"
+	}
+	if slice := reflect.ValueOf(value); slice.Kind() == reflect.Slice {
+		elements := make([]string, slice.Len())
+		for i := range elements {
+			elements[i] = literal(slice.Index(i).Interface())
+		}
+		if len(elements) == 0 {
+			return "'{}'"
+		}
+		array := "ARRAY[" + strings.Join(elements, ", ") + "]"
+		if _, ok := value.([][]byte); ok {
+			array += "::bytea[]"
+		}
+		if _, ok := value.([]time.Time); ok {
+			array += "::timestamptz[]"
+		}
+		return array
+	}
+	return fmt.Sprint(value)
+}

@@ -1,0 +1,74 @@
+package pgxdb
+
+import (
+	"context"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/fencepost-go/fencepost/db"
+)
+
+// rollbackTimeout bounds the clean-up of a connection after a failure.
+const rollbackTimeout = 5 * time.Second
+
+// Tx hands the caller's transaction over to box.Enqueue. The caller commits or rolls back. Enqueue itself never does either and leaves the
+// transaction usable when it refuses an effect.
+func Tx(tx pgx.Tx) db.Tx { return callerTx{tx} }
+
+type callerTx struct{ tx pgx.Tx }
+
+func (callerTx) FencepostTx()    {}
+func (c callerTx) pgxTx() pgx.Tx { return c.tx }
+
+// A Beginner begins transactions: *pgxpool.Pool, *pgx.Conn.
+type Beginner interface {
+	Begin(ctx context.Context) (pgx.Tx, error)
+}
+
+// A BoxTx is a transaction that InTx began: use it for queries like any pgx.Tx, and hand it to box.Enqueue as it is. It belongs to one
+// goroutine and ends with InTx.
+type BoxTx struct {
+	pgx.Tx
+	ids []int64
+}
+
+var _ db.Gatherer = (*BoxTx)(nil)
+
+// FencepostTx implements db.Tx.
+func (*BoxTx) FencepostTx() {}
+
+// Gather implements db.Gatherer.
+func (t *BoxTx) Gather(ids []int64) { t.ids = append(t.ids, ids...) }
+
+func (t *BoxTx) pgxTx() pgx.Tx { return t.Tx }
+
+// InTx begins a transaction, runs fn, commits, and then tells the committer (an *outbox.Box) what was stored, so that senders wake at
+// once. An error or a panic of fn rolls back; the error is returned as it is. A commit whose answer is lost returns an error although the
+// server may have committed: find out by the effect's key. db.ErrRetry means that the whole call may run again.
+func InTx(ctx context.Context, pool Beginner, box db.Committer, fn func(tx *BoxTx) error) error {
+	tx, err := pool.Begin(ctx)
+	if err != nil {
+		return db.Translate(err)
+	}
+	boxed := &BoxTx{Tx: tx}
+	committed := false
+	defer func() {
+		if !committed {
+			ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), rollbackTimeout)
+			defer cancel()
+			_ = tx.Rollback(ctx)
+		}
+	}()
+	if err := fn(boxed); err != nil {
+		return db.Translate(err)
+	}
+	if err := tx.Commit(ctx); err != nil {
+		return db.Translate(err)
+	}
+	committed = true
+	if box != nil && len(boxed.ids) > 0 {
+		box.Committed(boxed.ids...)
+	}
+	return nil
+}

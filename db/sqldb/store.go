@@ -1,0 +1,112 @@
+package sqldb
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"sync"
+
+	"github.com/fencepost-go/fencepost/db"
+	"github.com/fencepost-go/fencepost/db/sqldb/internal/gen"
+	"github.com/fencepost-go/fencepost/internal/schemaname"
+)
+
+// Statements says how the store sends its own statements.
+type Statements int
+
+const (
+	// Prepared keeps one prepared statement for each text and connection.
+	Prepared Statements = iota
+	// Unnamed prepares nothing that outlives a call, for transaction poolers that cannot follow prepared statements.
+	Unnamed
+)
+
+// Config sets up a Store. The zero value serves the schema "outbox" with prepared statements and without listening.
+type Config struct {
+	// Schema is the schema that holds the tables; "" means outbox. See package schema for the names it takes.
+	Schema string
+	// Statements is Prepared unless a pooler forbids it.
+	Statements Statements
+	// ListenDSN is the connection string of the one connection that Store.Listen takes for itself through lib/pq's listener; "" means
+	// that Listen returns db.ErrNoListener. It is never printed.
+	ListenDSN string
+}
+
+// A Store runs the operations on a pool, which the caller owns and closes after the store's last use. It is safe for concurrent use.
+type Store struct {
+	pool      *sql.DB
+	queries   *gen.Queries
+	text      schemaname.Text
+	listenDSN string
+	unnamed   bool
+	prepared  sync.Map // constant text → *sql.Stmt
+	settings  string
+}
+
+var _ db.Store = (*Store)(nil)
+
+// New makes a store on the pool. It opens no connection.
+func New(pool *sql.DB, config Config) (*Store, error) {
+	if pool == nil {
+		return nil, errors.New("sqldb: pool is nil; open one with sql.Open")
+	}
+	if config.Statements != Prepared && config.Statements != Unnamed {
+		return nil, fmt.Errorf("sqldb: Config.Statements: %d is neither Prepared nor Unnamed", config.Statements)
+	}
+	text, err := schemaname.NewText(config.Schema)
+	if err != nil {
+		return nil, fmt.Errorf("sqldb: Config.Schema: %w", err)
+	}
+	s := &Store{pool: pool, queries: gen.New(), text: text, listenDSN: config.ListenDSN, unnamed: config.Statements == Unnamed}
+	var seen capture
+	if err := s.queries.Settings(context.Background(), &seen); err != nil {
+		return nil, err
+	}
+	s.settings = seen.sql
+	return s, nil
+}
+
+// Schema implements db.Store.
+func (s *Store) Schema() string { return s.text.Schema() }
+
+// SchemaRange implements db.Store.
+func (s *Store) SchemaRange() (oldest, newest int64) { return db.OldestSchema, db.NewestSchema }
+
+// own runs one statement in a transaction of the store's own, repeated when the server refuses it.
+func (s *Store) own(ctx context.Context, fn func(gen.DBTX) error) error {
+	return db.Repeat(ctx, func() error {
+		t := &transaction{store: s}
+		return t.end(fn(t))
+	})
+}
+
+// callers runs a statement in the caller's transaction.
+func (s *Store) callers(tx db.Tx, fn func(gen.DBTX) error) error {
+	own, ok := tx.(interface{ sqlTx() *sql.Tx })
+	if !ok || own.sqlTx() == nil {
+		return db.ErrForeignTx
+	}
+	return db.Translate(fn(swapped{own.sqlTx(), s.text}))
+}
+
+// swapped puts the schema's name into the statements of a caller's transaction.
+type swapped struct {
+	*sql.Tx
+	text schemaname.Text
+}
+
+func (q swapped) QueryContext(ctx context.Context, query string, args ...any) (*sql.Rows, error) {
+	return q.Tx.QueryContext(ctx, q.text.Of(query), args...)
+}
+
+// capture keeps the text of a statement instead of sending it.
+type capture struct {
+	gen.DBTX
+	sql string
+}
+
+func (c *capture) ExecContext(_ context.Context, query string, _ ...any) (sql.Result, error) {
+	c.sql = query
+	return nil, nil
+}

@@ -1,0 +1,57 @@
+package sqldb
+
+import (
+	"context"
+	"database/sql"
+
+	"github.com/fencepost-go/fencepost/db"
+)
+
+// Tx hands the caller's transaction over to box.Enqueue. The caller commits or rolls back. Enqueue itself never does either and leaves the
+// transaction usable when it refuses an effect.
+func Tx(tx *sql.Tx) db.Tx { return callerTx{tx} }
+
+type callerTx struct{ tx *sql.Tx }
+
+func (callerTx) FencepostTx()     {}
+func (c callerTx) sqlTx() *sql.Tx { return c.tx }
+
+// A BoxTx is a transaction that InTx began: use it for queries like any *sql.Tx, and hand it to box.Enqueue as it is. It belongs to one
+// goroutine and ends with InTx.
+type BoxTx struct {
+	*sql.Tx
+	ids []int64
+}
+
+var _ db.Gatherer = (*BoxTx)(nil)
+
+// FencepostTx implements db.Tx.
+func (*BoxTx) FencepostTx() {}
+
+// Gather implements db.Gatherer.
+func (t *BoxTx) Gather(ids []int64) { t.ids = append(t.ids, ids...) }
+
+func (t *BoxTx) sqlTx() *sql.Tx { return t.Tx }
+
+// InTx begins a transaction, runs fn, commits, and then tells the committer (an *outbox.Box) what was stored, so that senders wake at
+// once. An error or a panic of fn rolls back; the error is returned as it is. A commit whose answer is lost returns an error although the
+// server may have committed: find out by the effect's key. db.ErrRetry means that the whole call may run again.
+func InTx(ctx context.Context, pool *sql.DB, box db.Committer, fn func(tx *BoxTx) error) error {
+	tx, err := pool.BeginTx(ctx, nil)
+	if err != nil {
+		return db.Translate(err)
+	}
+	// After a commit this is a no-op; database/sql rolls back by itself when ctx ends.
+	defer func() { _ = tx.Rollback() }()
+	boxed := &BoxTx{Tx: tx}
+	if err := fn(boxed); err != nil {
+		return db.Translate(err)
+	}
+	if err := tx.Commit(); err != nil {
+		return db.Translate(err)
+	}
+	if box != nil && len(boxed.ids) > 0 {
+		box.Committed(boxed.ids...)
+	}
+	return nil
+}
