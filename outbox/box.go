@@ -64,9 +64,7 @@ func New(store db.Store, config Config) (*Box, error) {
 	if maxPayload < 1 || maxPayload > hardMaxPayload {
 		found.addf("MaxPayload", "is %d, not between 1 and %d bytes", config.MaxPayload, hardMaxPayload)
 	}
-	for _, kind := range config.Kinds {
-		found.name("Kinds", kind, maxName)
-	}
+	found.kinds(config.Kinds)
 	kinds := distinct(config.Kinds)
 	if len(kinds) != len(config.Kinds) {
 		found.add("Kinds", "names a kind twice")

@@ -117,6 +117,12 @@ func (p *problems) addf(field, format string, args ...any) {
 	p.add(field, fmt.Sprintf(format, args...))
 }
 
+// at is p for one place of a batch.
+func (p *problems) at(place int) *problems {
+	p.index, p.batch = place, true
+	return p
+}
+
 // err is nil when nothing was found.
 func (p *problems) err() error {
 	if len(p.found) == 0 {

@@ -43,6 +43,12 @@ func (p *problems) text(field, value string, limit int) {
 	}
 }
 
+func (p *problems) kinds(kinds []string) {
+	for _, kind := range kinds {
+		p.name("Kinds", kind, maxName)
+	}
+}
+
 // invalidUTF8 is the place of the first byte that is not UTF-8, or -1.
 func invalidUTF8(value string) int {
 	if utf8.ValidString(value) {
