@@ -1,0 +1,83 @@
+package schema
+
+import (
+	"cmp"
+	"database/sql"
+	"errors"
+	"fmt"
+	"io/fs"
+	"log/slog"
+	"strings"
+	"time"
+
+	"github.com/fencepost-go/fencepost/internal/schemaname"
+)
+
+// Config says where and how migrations run. The zero value is valid.
+type Config struct {
+	// Name is the name of the schema: 1 to 63 letters A to Z and a to z, digits, _ and -, kept as written. Empty means
+	// outbox.
+	Name string
+
+	// LockTimeout bounds each wait of a migration for a table that others use, and with it how long these may be held up
+	// behind the migration. It also bounds the wait for a second connection of the pool. Zero means 5 seconds; at least a
+	// millisecond, at most an hour.
+	LockTimeout time.Duration
+
+	// Logger reports each migration that was applied or rolled back. Nil means silence.
+	Logger *slog.Logger
+}
+
+const (
+	defaultLockTimeout = 5 * time.Second
+	minLockTimeout     = time.Millisecond // what the server rounds to, and 0 would mean to wait for ever
+	maxLockTimeout     = time.Hour
+)
+
+// writtenLockTimeout is the setting as the SQL files have it, for those who run them with a tool of their own.
+const writtenLockTimeout = `lock_timeout = '5s'`
+
+// installation is what one call works on: a schema in a database.
+type installation struct {
+	db          *sql.DB
+	name        string
+	lockTimeout time.Duration
+	logger      *slog.Logger
+	migrations  fs.FS
+}
+
+func open(db *sql.DB, config Config) (*installation, error) {
+	in := &installation{
+		db:          db,
+		name:        cmp.Or(config.Name, schemaname.Default),
+		lockTimeout: cmp.Or(config.LockTimeout, defaultLockTimeout),
+		logger:      cmp.Or(config.Logger, slog.New(slog.DiscardHandler)),
+		migrations:  postgres,
+	}
+	var problems []error
+	if err := schemaname.Validate(in.name); err != nil {
+		problems = append(problems, fmt.Errorf("Config.Name %w", err))
+	}
+	if in.lockTimeout < minLockTimeout || in.lockTimeout > maxLockTimeout {
+		problems = append(problems, fmt.Errorf("Config.LockTimeout %v is not between %v and %v",
+			in.lockTimeout, minLockTimeout, maxLockTimeout))
+	}
+	if len(problems) > 0 {
+		return nil, fmt.Errorf("schema: %w", errors.Join(problems...))
+	}
+	return in, nil
+}
+
+// wrap is for errors that leave the package.
+func (in *installation) wrap(err error) error {
+	if err == nil {
+		return nil
+	}
+	return fmt.Errorf("schema %s: %w", in.name, err)
+}
+
+// rewrite returns SQL as this installation runs it.
+func (in *installation) rewrite(sql string) string {
+	limit := fmt.Sprintf("lock_timeout = '%dms'", in.lockTimeout.Milliseconds())
+	return strings.ReplaceAll(schemaname.Swap(sql, in.name), writtenLockTimeout, limit)
+}

@@ -1,0 +1,271 @@
+package schema_test
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"os/exec"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/fencepost-go/fencepost/internal/pgtest"
+	"github.com/fencepost-go/fencepost/schema"
+)
+
+const (
+	// migratorVariable makes the test binary a process that migrates the database of that URL, with the driver named by
+	// driverVariable, to the version after the newest if nextVariable is set.
+	migratorVariable = "FENCEPOST_SCHEMA_MIGRATOR"
+	driverVariable   = "FENCEPOST_SCHEMA_DRIVER"
+	nextVariable     = "FENCEPOST_SCHEMA_NEXT"
+)
+
+// migratorMain connects, says so, waits for the end of its input and migrates. It returns the exit code.
+func migratorMain() int {
+	if err := migrateOnSignal(); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		return 1
+	}
+	return 0
+}
+
+func migrateOnSignal() error {
+	db, err := sql.Open(os.Getenv(driverVariable), os.Getenv(migratorVariable))
+	if err != nil {
+		return err
+	}
+	defer db.Close()
+	if err := db.Ping(); err != nil {
+		return err
+	}
+	fmt.Println("ready")
+	if _, err := io.ReadAll(os.Stdin); err != nil {
+		return err
+	}
+	if os.Getenv(nextVariable) == "" {
+		return schema.Up(context.Background(), db, schema.Config{})
+	}
+	core, err := fs.ReadFile(schema.FS, "postgres/00001_core.sql")
+	if err != nil {
+		return err
+	}
+	return schema.UpFiles(context.Background(), db, schema.Config{LockTimeout: time.Hour}, nextAfter(core))
+}
+
+type migrator struct {
+	*exec.Cmd
+	start  io.Closer
+	output bytes.Buffer
+}
+
+// startMigrator returns a process that is connected and waits for its start.
+func startMigrator(t *testing.T, env ...string) *migrator {
+	t.Helper()
+	m := &migrator{Cmd: exec.Command(os.Args[0])}
+	m.Env = append(os.Environ(), env...)
+	m.Stderr = &m.output
+	stdin, err := m.StdinPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	m.start = stdin
+	stdout, err := m.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := m.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { m.Process.Kill() })
+	if line, err := bufio.NewReader(stdout).ReadString('\n'); line != "ready\n" {
+		t.Fatalf("a migrator said %q, %v\n%s", line, err, &m.output)
+	}
+	return m
+}
+
+func TestC63ReplicasBootstrapAtOnce(t *testing.T) {
+	t.Parallel()
+	rounds := 5
+	if os.Getenv("FENCEPOST_FULL") != "" {
+		rounds = 50
+	}
+	single := connect(t, pgtest.New(t))
+	fresh := dump(t, single, "outbox")
+	if err := schema.UpFiles(t.Context(), single, schema.Config{}, next(t)); err != nil {
+		t.Fatal(err)
+	}
+	upgraded := dump(t, single, "outbox")
+
+	for _, start := range []struct {
+		name     string
+		database func(testing.TB) string
+		env      string
+		versions string
+		want     string
+	}{
+		{"empty database", pgtest.Empty, nextVariable + "=", "{0,1}", fresh},
+		{"previous version", pgtest.New, nextVariable + "=1", "{0,1,2}", upgraded},
+	} {
+		t.Run(start.name, func(t *testing.T) {
+			for round := range rounds {
+				t.Run(strconv.Itoa(round), func(t *testing.T) {
+					dsn := start.database(t)
+					var migrators []*migrator
+					for i := range 8 {
+						driver := []string{"pgx", "postgres"}[i%2]
+						migrators = append(migrators, startMigrator(t, migratorVariable+"="+dsn, driverVariable+"="+driver, start.env))
+					}
+					for _, m := range migrators {
+						m.start.Close()
+					}
+					for _, m := range migrators {
+						if err := m.Wait(); err != nil {
+							t.Errorf("a migrator: %v\n%s", err, &m.output)
+						}
+					}
+					db := connect(t, dsn)
+					equalDumps(t, dump(t, db, "outbox"), start.want)
+					versions := query[string](t, db, "SELECT array_agg(version_id ORDER BY id)::text FROM outbox.schema_version")
+					if versions != start.versions {
+						t.Errorf("applied %s, want %s", versions, start.versions)
+					}
+				})
+			}
+		})
+	}
+}
+
+// A migrator that is killed half-way leaves nothing that stops the next one.
+func TestKilledMigrator(t *testing.T) {
+	t.Parallel()
+	dsn := pgtest.New(t)
+	db := connect(t, dsn)
+	reader := startReader(t, dsn, "outbox.message")
+	m := startMigrator(t, migratorVariable+"="+dsn, driverVariable+"=pgx", nextVariable+"=1")
+	m.start.Close()
+	awaitLockWait(t, db, "relation")
+	if err := m.Process.Kill(); err != nil {
+		t.Fatal(err)
+	}
+	m.Wait()
+	done := make(chan error, 1)
+	go func() { done <- schema.UpFiles(t.Context(), db, schema.Config{LockTimeout: time.Minute}, next(t)) }()
+	reader.stop()
+	if err := <-done; err != nil {
+		t.Fatal(err)
+	}
+	if versions := query[string](t, db, "SELECT array_agg(version_id ORDER BY id)::text FROM outbox.schema_version"); versions != "{0,1,2}" {
+		t.Errorf("applied %s", versions)
+	}
+}
+
+func TestC65WaitingDDLGivesUp(t *testing.T) {
+	t.Parallel()
+	const timeout = 500 * time.Millisecond
+	config := schema.Config{LockTimeout: timeout}
+	for _, change := range []struct {
+		name string
+		run  func(context.Context, *sql.DB, fs.FS) error
+	}{
+		{"up", func(ctx context.Context, db *sql.DB, next fs.FS) error { return schema.UpFiles(ctx, db, config, next) }},
+		{"down", func(ctx context.Context, db *sql.DB, _ fs.FS) error { return schema.Down(ctx, db, config, 0) }},
+	} {
+		for _, driver := range []string{"pgx", "postgres"} {
+			t.Run(change.name+" "+driver, func(t *testing.T) {
+				t.Parallel()
+				dsn := pgtest.New(t)
+				db, next := connectWith(t, driver, dsn), next(t)
+				before := dump(t, db, "outbox")
+				// The last table that either direction wants, so that others are locked by then.
+				reader := startReader(t, dsn, "outbox.message")
+
+				done := make(chan error, 1)
+				go func() { done <- change.run(t.Context(), db, next) }()
+				awaitLockWait(t, db, "relation")
+				stalled := time.Now()
+				execute(t, db, "SELECT FROM outbox.queue FOR UPDATE")
+				if took := time.Since(stalled); took > timeout+5*time.Second {
+					t.Errorf("a sender was held up for %v", took)
+				}
+				err := <-done
+				if !errors.Is(err, schema.ErrBlocked) {
+					t.Fatalf("got %v", err)
+				}
+				for _, named := range []string{"pid " + strconv.Itoa(reader.pid), "user " + reader.user, `"nightly-report"`, "idle in transaction", timeout.String()} {
+					if !strings.Contains(err.Error(), named) {
+						t.Errorf("%q is not named in: %v", named, err)
+					}
+				}
+				if strings.Count(err.Error(), "pid ") != 1 {
+					t.Errorf("names more than the blocker: %v", err)
+				}
+				equalDumps(t, dump(t, db, "outbox"), before)
+
+				reader.stop()
+				if err := change.run(t.Context(), db, next); err != nil {
+					t.Errorf("run again: %v", err)
+				}
+				if dump(t, db, "outbox") == before {
+					t.Error("run again, it changed nothing")
+				}
+			})
+		}
+	}
+}
+
+// reader is a transaction that read a table and stays open.
+type reader struct {
+	pid  int
+	user string
+	stop func()
+}
+
+func startReader(t *testing.T, dsn, table string) *reader {
+	t.Helper()
+	db := connect(t, with(dsn, "application_name", "nightly-report"))
+	tx, err := db.BeginTx(t.Context(), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	r := &reader{stop: func() {
+		if err := tx.Rollback(); err != nil {
+			t.Error(err)
+		}
+	}}
+	row := tx.QueryRowContext(t.Context(), "SELECT pg_backend_pid(), current_user, (SELECT count(*) FROM "+table+")")
+	if err := row.Scan(&r.pid, &r.user, new(int)); err != nil {
+		t.Fatal(err)
+	}
+	return r
+}
+
+// awaitLockWait returns when a session waits for a lock of that type in the database.
+func awaitLockWait(t *testing.T, db *sql.DB, lockType string) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	for tick := time.NewTicker(5 * time.Millisecond); ; {
+		var waiting bool
+		err := db.QueryRowContext(ctx, `SELECT EXISTS (
+			SELECT FROM pg_locks AS l JOIN pg_database AS d ON d.oid = l.database
+			WHERE d.datname = current_database() AND l.locktype = $1::text AND NOT l.granted)`, lockType).Scan(&waiting)
+		if err != nil {
+			t.Fatalf("nobody waits for a lock: %v", err)
+		}
+		if waiting {
+			return
+		}
+		select {
+		case <-tick.C:
+		case <-ctx.Done():
+		}
+	}
+}

@@ -1,0 +1,28 @@
+// Package schema installs and upgrades fencepost's tables in a PostgreSQL database.
+//
+// [Up] applies the migrations that a database lacks, [Down] rolls them back, [Status] lists them and [Print] writes the SQL
+// for those who run it themselves. Each takes a *sql.DB of any PostgreSQL driver and one [Config].
+//
+// Everything lives in one schema, called outbox or as Config.Name says; several installations under different names may
+// share a database. Which versions are applied is kept in the table schema_version of that schema. Nothing depends on
+// search_path.
+//
+// # Many processes, one database
+//
+// Up may be called by all replicas of a service as they start: a lock, held in a transaction so that it also works through
+// a pooler and ends with its process, lets one at a time change the schema; the others wait, find the work done and
+// return. The lock needs a connection beside the one that migrates, so a pool of one connection is refused.
+//
+// # Running systems
+//
+// A statement that changes a table waits for those who use it, and everybody else queues up behind it. So each wait of a
+// migration ends after Config.LockTimeout with an [ErrBlocked] that names who was in the way. Each migration is one
+// transaction: a failed one has changed nothing, and calling again goes on where it stopped. The comment at the top of a
+// migration says which tables it locks and whether older programs may keep running beside it.
+//
+// # What it does not own
+//
+// The package creates no roles and grants nothing; who may do what is the administrator's choice. It needs the right to
+// create a schema only where the schema does not exist, and no rights to change anything where the version is current. A
+// sender or producer does not need it at run time: package outbox checks by itself that it fits the schema it finds.
+package schema

@@ -1,0 +1,76 @@
+package schema
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+)
+
+// readCommitted, whatever the role's default: what another process committed while this one waited must be seen.
+var readCommitted = &sql.TxOptions{Isolation: sql.LevelReadCommitted}
+
+// alone calls change while no other process changes the schema. The lock is held by a transaction on a connection of its
+// own, so that change can commit step by step.
+func (in *installation) alone(ctx context.Context, change func(context.Context) error) error {
+	if in.db.Stats().MaxOpenConnections == 1 {
+		return errors.New("needs two connections at once, and the pool has MaxOpenConns 1")
+	}
+	conn, err := in.db.Conn(ctx)
+	if err != nil {
+		return err
+	}
+	defer conn.Close()
+	// A cancelled context would end the transaction, and with it the lock, while the last statement of change still runs.
+	tx, err := conn.BeginTx(context.WithoutCancel(ctx), readCommitted)
+	if err != nil {
+		return err
+	}
+	defer tx.Rollback() // nothing to commit; if the connection broke, the server has ended the transaction
+	if _, err := tx.ExecContext(ctx, in.statement("LiftTimeouts")); err != nil {
+		return err
+	}
+	if _, err := tx.ExecContext(ctx, in.statement("Lock"), in.name); err != nil {
+		return fmt.Errorf("wait for another migrator: %w", err)
+	}
+	if err := change(ctx); isLockTimeout(err) {
+		return in.blocked(ctx, tx, err)
+	} else if err != nil {
+		return err
+	}
+	return nil
+}
+
+// step runs one transaction of a change that bounds its waits as the migrations do.
+func (in *installation) step(ctx context.Context, run func(*sql.Tx) error) error {
+	conn, err := in.connect(ctx)
+	if err != nil {
+		return err
+	}
+	defer conn.Close()
+	tx, err := conn.BeginTx(ctx, readCommitted)
+	if err != nil {
+		return err
+	}
+	defer tx.Rollback() // of no effect after the commit
+	if _, err := tx.ExecContext(ctx, in.statement("LimitLockWaits")); err != nil {
+		return err
+	}
+	if err := run(tx); err != nil {
+		return err
+	}
+	return tx.Commit()
+}
+
+// connect takes the second connection. Calls that share a small pool could each hold one and wait for another for ever.
+func (in *installation) connect(ctx context.Context) (*sql.Conn, error) {
+	bounded, cancel := context.WithTimeout(ctx, in.lockTimeout)
+	defer cancel()
+	conn, err := in.db.Conn(bounded)
+	if err != nil && bounded.Err() != nil && ctx.Err() == nil {
+		stats := in.db.Stats()
+		return nil, fmt.Errorf("got no second connection within %v, with %d in use and MaxOpenConns %d: %w",
+			in.lockTimeout, stats.InUse, stats.MaxOpenConnections, err)
+	}
+	return conn, err
+}

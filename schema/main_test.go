@@ -1,0 +1,146 @@
+package schema_test
+
+import (
+	"database/sql"
+	_ "embed"
+	"fmt"
+	"io/fs"
+	"net/url"
+	"os"
+	"strings"
+	"testing"
+	"testing/fstest"
+
+	_ "github.com/lib/pq" // the driver "postgres"
+
+	"github.com/fencepost-go/fencepost/internal/pgtest"
+	"github.com/fencepost-go/fencepost/schema"
+)
+
+func TestMain(m *testing.M) {
+	if os.Getenv(migratorVariable) != "" {
+		os.Exit(migratorMain())
+	}
+	pgtest.Main(m)
+}
+
+func connect(t *testing.T, dsn string) *sql.DB {
+	t.Helper()
+	return connectWith(t, "pgx", dsn)
+}
+
+func connectWith(t *testing.T, driver, dsn string) *sql.DB {
+	t.Helper()
+	db, err := sql.Open(driver, dsn)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { db.Close() })
+	return db
+}
+
+// with returns the URL with one more connection parameter.
+func with(dsn, key, value string) string {
+	u, err := url.Parse(dsn)
+	if err != nil {
+		panic(err)
+	}
+	query := u.Query()
+	query.Set(key, value)
+	u.RawQuery = query.Encode()
+	return u.String()
+}
+
+func up(t *testing.T, db *sql.DB, config schema.Config) {
+	t.Helper()
+	if err := schema.Up(t.Context(), db, config); err != nil {
+		t.Fatal("up: ", err)
+	}
+}
+
+func execute(t *testing.T, db *sql.DB, statement string, args ...any) {
+	t.Helper()
+	if _, err := db.ExecContext(t.Context(), statement, args...); err != nil {
+		t.Fatalf("%s: %v", statement, err)
+	}
+}
+
+// query returns the only column of the only row.
+func query[T any](t *testing.T, db *sql.DB, statement string, args ...any) T {
+	t.Helper()
+	var value T
+	if err := db.QueryRowContext(t.Context(), statement, args...).Scan(&value); err != nil {
+		t.Fatalf("%s: %v", statement, err)
+	}
+	return value
+}
+
+//go:embed testdata/catalogue.sql
+var catalogue string
+
+// dump returns everything that the catalogue says about a schema, one line an object, with the schema's name left out.
+func dump(t *testing.T, db *sql.DB, name string) string {
+	t.Helper()
+	rows, err := db.QueryContext(t.Context(), catalogue, name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer rows.Close()
+	var lines strings.Builder
+	for rows.Next() {
+		var line string
+		if err := rows.Scan(&line); err != nil {
+			t.Fatal(err)
+		}
+		fmt.Fprintln(&lines, line)
+	}
+	if err := rows.Err(); err != nil {
+		t.Fatal(err)
+	}
+	return lines.String()
+}
+
+// equalDumps fails with the lines that only one of the dumps has.
+func equalDumps(t *testing.T, got, want string) {
+	t.Helper()
+	for line := range strings.Lines(got) {
+		if !strings.Contains(want, line) {
+			t.Errorf("only now: %s", line)
+		}
+	}
+	for line := range strings.Lines(want) {
+		if !strings.Contains(got, line) {
+			t.Errorf("no longer: %s", line)
+		}
+	}
+	if want == "" {
+		t.Error("nothing to compare")
+	}
+}
+
+// next returns the migrations with one more, which locks two tables one after the other.
+func next(t *testing.T) fs.FS {
+	t.Helper()
+	core, err := fs.ReadFile(schema.FS, "postgres/00001_core.sql")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return nextAfter(core)
+}
+
+func nextAfter(core []byte) fs.FS {
+	return fstest.MapFS{
+		"00001_core.sql": {Data: core},
+		"00002_probe.sql": {Data: []byte(`
+-- +goose Up
+SET LOCAL lock_timeout = '5s';
+ALTER TABLE outbox.queue ADD COLUMN probe bigint;
+ALTER TABLE outbox.message ADD COLUMN probe bigint;
+
+-- +goose Down
+SET LOCAL lock_timeout = '5s';
+ALTER TABLE outbox.message DROP COLUMN probe;
+ALTER TABLE outbox.queue DROP COLUMN probe;
+`)},
+	}
+}

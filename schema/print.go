@@ -1,0 +1,47 @@
+package schema
+
+import (
+	"fmt"
+	"io"
+	"io/fs"
+	"strconv"
+	"strings"
+)
+
+// Print writes the SQL that Up runs on a database without the schema, for those who review it or run it by other means, as
+// with psql -v ON_ERROR_STOP=1. Up finds nothing left to do after it. What the script lacks is the lock: it is for one
+// process at a time.
+func Print(w io.Writer, config Config) error {
+	in, err := open(nil, config)
+	if err != nil {
+		return err
+	}
+	script, err := in.script()
+	if err != nil {
+		return in.wrap(err)
+	}
+	_, err = io.WriteString(w, script)
+	return err
+}
+
+func (in *installation) script() (string, error) {
+	var script strings.Builder
+	transaction := func(statements ...string) {
+		fmt.Fprintf(&script, "BEGIN;\n\n%s\n\nCOMMIT;\n\n", strings.Join(statements, "\n\n"))
+	}
+	transaction(in.statement("LimitLockWaits"), in.statement("CreateSchema"), in.statement("CreateVersionTable"))
+	sources, err := in.sources()
+	if err != nil {
+		return "", err
+	}
+	for _, source := range sources {
+		content, err := fs.ReadFile(rewritten{in}, source.file)
+		if err != nil {
+			return "", err
+		}
+		up, _, _ := strings.Cut(string(content), "-- +goose Down")
+		number := strconv.FormatInt(source.version, 10)
+		transaction(strings.TrimSpace(up), strings.ReplaceAll(in.statement("InsertVersion"), "$1", number))
+	}
+	return strings.TrimSuffix(script.String(), "\n"), nil
+}
