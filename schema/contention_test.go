@@ -106,16 +106,17 @@ func TestC63ReplicasBootstrapAtOnce(t *testing.T) {
 
 	for _, start := range []struct {
 		name     string
+		rounds   int
 		database func(testing.TB) string
 		env      string
 		versions string
 		want     string
 	}{
-		{"empty database", pgtest.Empty, nextVariable + "=", "{0,1}", fresh},
-		{"previous version", pgtest.New, nextVariable + "=1", "{0,1,2}", upgraded},
+		{"empty database", rounds, pgtest.Empty, nextVariable + "=", "{0,1}", fresh},
+		{"previous version", rounds / 5, pgtest.New, nextVariable + "=1", "{0,1,2}", upgraded},
 	} {
 		t.Run(start.name, func(t *testing.T) {
-			for round := range rounds {
+			for round := range start.rounds {
 				t.Run(strconv.Itoa(round), func(t *testing.T) {
 					dsn := start.database(t)
 					var migrators []*migrator

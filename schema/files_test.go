@@ -1,0 +1,92 @@
+package schema_test
+
+import (
+	"io/fs"
+	"os"
+	"path"
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/fencepost-go/fencepost/internal/schemaname"
+	"github.com/fencepost-go/fencepost/schema"
+)
+
+var comments = regexp.MustCompile(`--[^\n]*`)
+
+// After the swap the default name must be gone from every statement: in a literal other than nextval's argument, or where
+// the swap does not look, it would reach another installation's tables.
+func TestSwapReachesEveryName(t *testing.T) {
+	t.Parallel()
+	var checked int
+	for folder, tree := range map[string]fs.FS{"schema": schema.FS, "queries": os.DirFS("../queries")} {
+		err := fs.WalkDir(tree, ".", func(name string, entry fs.DirEntry, err error) error {
+			if err != nil || path.Ext(name) != ".sql" {
+				return err
+			}
+			content, err := fs.ReadFile(tree, name)
+			if err != nil {
+				return err
+			}
+			checked++
+			swapped := comments.ReplaceAllString(schemaname.Swap(string(content), "other"), "")
+			for number, line := range strings.Split(swapped, "\n") {
+				if strings.Contains(line, schemaname.Default) {
+					t.Errorf("%s/%s:%d: %s", folder, name, number+1, strings.TrimSpace(line))
+				}
+			}
+			return nil
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	if checked < 10 {
+		t.Errorf("found only %d files", checked)
+	}
+}
+
+var (
+	fileName = regexp.MustCompile(`^\d{5}_[a-z0-9_]+\.sql$`)
+	header   = regexp.MustCompile(`^(?:-- .*\n)*-- Locks: .*\. Old and new binaries: `)
+)
+
+// What goose accepts is more than what keeps a migration from leaving half a step or stopping all traffic.
+func TestMigrationsKeepTheRules(t *testing.T) {
+	t.Parallel()
+	files, err := fs.Glob(schema.FS, "postgres/*")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, file := range files {
+		content, err := fs.ReadFile(schema.FS, file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		text := string(content)
+		if !fileName.MatchString(path.Base(file)) {
+			t.Errorf("%s is not named by five digits and lower-case words", file)
+		}
+		if !header.MatchString(text) {
+			t.Errorf("%s does not begin with the locks it takes and whether old and new binaries run beside it", file)
+		}
+		top, up, ok := strings.Cut(text, "-- +goose Up\n")
+		up, down, ok2 := strings.Cut(up, "-- +goose Down\n")
+		if !ok || !ok2 || strings.TrimSpace(comments.ReplaceAllString(top, "")) != "" {
+			t.Errorf("%s is not comments, Up and Down in this order", file)
+		}
+		for direction, statements := range map[string]string{"up": up, "down": down} {
+			if !strings.HasPrefix(statements, "\nSET LOCAL lock_timeout = '5s';\n") {
+				t.Errorf("%s: %s does not begin by limiting its waits", file, direction)
+			}
+		}
+		for _, forbidden := range []string{"NO TRANSACTION", "IF NOT EXISTS", "IF EXISTS", "CONCURRENTLY", "ENVSUB"} {
+			if strings.Contains(text, forbidden) {
+				t.Errorf("%s has %s", file, forbidden)
+			}
+		}
+	}
+	if len(files) != int(schema.Newest()) {
+		t.Errorf("%d migrations, and the newest is %d", len(files), schema.Newest())
+	}
+}

@@ -1,0 +1,209 @@
+package schema_test
+
+import (
+	"errors"
+	"maps"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/jackc/pgx/v5/pgconn"
+
+	"github.com/fencepost-go/fencepost/internal/pgtest"
+)
+
+// row maps columns to SQL expressions.
+type row map[string]string
+
+// rows are a row of each table that every CHECK accepts.
+var rows = map[string]row{
+	"message":     {"consumer": "'c'", "target": "'t'", "kind": "'k'", "key": "'1'", "digest": bytesOf(32)},
+	"queue":       {"message_id": "1", "consumer": "'c'", "target": "'t'", "kind": "'k'"},
+	"order_lease": {"message_id": "1", "leased_until": "now()", "consumer": "'c'", "target": "'t'", "tenant": "''", "order_key": "'o'"},
+	"settlement":  {"message_id": "1", "epoch": "1", "attempt": "1", "replays": "0", "outcome": "'delivered'"},
+	"worker":      {"name": "'w'", "host": "'h'"},
+	"pause":       {"consumer": "'*'", "target": "'*'", "kind": "'*'", "tenant": "'*'", "actor": "'a'", "reason": "'r'"},
+	"audit":       {"action": "'cancel'", "tenant": "''", "actor": "'a'", "reason": "'r'"},
+}
+
+// An instant in each direction just outside what is allowed, and the two that stand for never.
+const (
+	tooEarly = "timestamptz '1999-12-31 23:59:59.999999+00'"
+	tooLate  = "timestamptz '9999-12-31 00:00:00.000001+00'"
+	past     = "timestamptz '0001-01-01 00:00:00+00'"
+	token    = `'\x000102030405060708090a0b0c0d0e0f'`
+)
+
+func textOf(length int) string  { return "'" + strings.Repeat("x", length) + "'" }
+func wideOf(length int) string  { return "'" + strings.Repeat("é", length/2) + "'" } // bytes, not letters, are counted
+func bytesOf(length int) string { return `'\x` + strings.Repeat("00", length) + "'" }
+
+const blank = `E' \t\n\v\f\r'`
+
+// refused lists for each CHECK what it must refuse, as changes of a good row.
+var refused = map[string][]row{
+	"message_id_check":         {{"id": "0"}, {"id": "-1"}},
+	"message_tenant_check":     {{"tenant": textOf(129)}, {"tenant": wideOf(130)}, {"tenant": "'*'"}, {"tenant": blank}},
+	"message_consumer_check":   {{"consumer": textOf(129)}, {"consumer": "'*'"}, {"consumer": blank}, {"consumer": "''"}},
+	"message_target_check":     {{"target": textOf(129)}, {"target": "'*'"}, {"target": blank}, {"target": "''"}},
+	"message_kind_check":       {{"kind": textOf(129)}, {"kind": "'*'"}, {"kind": blank}, {"kind": "''"}},
+	"message_key_check":        {{"key": textOf(256)}, {"key": wideOf(256)}, {"key": blank}, {"key": "''"}},
+	"message_order_key_check":  {{"order_key": textOf(129)}, {"order_key": blank}},
+	"message_source_check":     {{"source_position": "-1"}, {"source_event_id": textOf(65)}},
+	"message_max_age_check":    {{"max_age": "-1"}, {"max_age": "3155760000000001"}},
+	"message_created_at_check": {{"created_at": tooEarly}, {"created_at": tooLate}, {"created_at": "'infinity'"}, {"created_at": "'-infinity'"}},
+	"message_digest_check":     {{"digest": bytesOf(31)}, {"digest": bytesOf(33)}, {"digest": "''"}},
+	"message_metadata_check":   {{"metadata": textOf(65537)}},
+	"message_payload_check":    {{"payload": bytesOf(1<<20 + 1)}},
+
+	"queue_lease_check":      {{"token": token}, {"leased_until": "now()"}},
+	"queue_token_check":      {{"token": bytesOf(15), "leased_until": "now()"}, {"token": bytesOf(17), "leased_until": "now()"}, {"token": "''", "leased_until": "now()"}},
+	"queue_state_check":      {{"state": "2"}, {"state": "-1"}, {"state": "1", "token": token, "leased_until": "now()"}},
+	"queue_count_check":      {{"attempt": "-1"}, {"attempt": "10001", "epoch": "10001"}, {"attempt_limit": "-1"}, {"attempt_limit": "10001"}, {"attempt": "2", "epoch": "1"}, {"epoch": "-1"}, {"replays": "-1"}},
+	"queue_due_at_check":     {{"due_at": tooEarly}, {"due_at": tooLate}, {"due_at": past}, {"due_at": "'infinity'"}},
+	"queue_age_check":        {{"expires_at": "now() - interval '1 microsecond'"}, {"expires_at": tooLate}, {"expires_at": "'infinity'"}, {"born_at": tooLate}},
+	"queue_last_error_check": {{"last_error": textOf(257)}},
+
+	"order_lease_key_check": {{"order_key": "''"}},
+
+	"settlement_outcome_check": {{"outcome": "'pending'"}, {"outcome": "''"}, {"outcome": "'Delivered'"}},
+	"settlement_cause_check": {
+		{"cause": "'age'"}, {"outcome": "'expired'", "cause": "'age'"},
+		{"outcome": "'dead'", "reason": "'r'"}, {"outcome": "'dead'", "cause": "'bored'", "reason": "'r'"},
+		{"outcome": "'dead'", "cause": "'age'"}, {"outcome": "'dead'", "cause": "'age'", "reason": blank},
+	},
+	"settlement_count_check":  {{"epoch": "-1"}, {"attempt": "-1"}, {"attempt": "10001"}, {"replays": "-1"}},
+	"settlement_reason_check": {{"reason": textOf(4097)}},
+	"settlement_result_check": {{"result": textOf(4097)}, {"outcome": "'cancelled'", "result": "'r'"}},
+
+	"worker_name_check": {{"name": textOf(129)}, {"name": blank}, {"name": "''"}},
+	"worker_host_check": {{"host": textOf(256)}},
+
+	"pause_mode_check":   {{"mode": "2"}, {"mode": "-1"}},
+	"pause_name_check":   {{"consumer": "''"}, {"consumer": textOf(129)}, {"target": "''"}, {"target": textOf(129)}, {"kind": "''"}, {"kind": textOf(129)}, {"tenant": textOf(129)}},
+	"pause_actor_check":  {{"actor": "''"}, {"actor": blank}, {"actor": textOf(129)}},
+	"pause_reason_check": {{"reason": "''"}, {"reason": blank}, {"reason": textOf(4097)}},
+
+	"audit_action_check": {{"action": "'settle'"}, {"action": "''"}},
+	"audit_actor_check":  {{"actor": "''"}, {"actor": blank}, {"actor": textOf(129)}},
+	"audit_reason_check": {{"reason": "''"}, {"reason": blank}, {"reason": textOf(4097)}},
+}
+
+// accepted lists for each table the rows that reach its bounds.
+var accepted = map[string][]row{
+	"message": {
+		{}, {"id": "9223372036854775807"},
+		{"tenant": textOf(128), "consumer": textOf(128), "target": textOf(128), "kind": textOf(128), "key": textOf(255), "order_key": textOf(128)},
+		{"tenant": wideOf(128), "key": wideOf(254)}, {"tenant": "' x '"},
+		{"source_event_id": textOf(64), "max_age": "3155760000000000", "metadata": textOf(65536), "payload": bytesOf(1 << 20)},
+		{"created_at": "'2000-01-01 00:00:00+00'"}, {"created_at": "'9999-12-31 00:00:00+00'"},
+	},
+	"queue": {
+		{}, {"token": token, "leased_until": "now()", "epoch": "1", "attempt": "1"}, {"state": "1"},
+		{"attempt": "10000", "attempt_limit": "10000", "epoch": "10000"}, {"last_error": textOf(256)},
+		{"due_at": "'2000-01-01 00:00:00+00'"}, {"due_at": "'9999-12-31 00:00:00+00'", "born_at": "'9999-12-31 00:00:00+00'"},
+		{"expires_at": "now()", "born_at": "now()"},
+	},
+	"order_lease": {{}, {"blocked": "true", "leased_until": past}},
+	"settlement": {
+		{}, {"outcome": "'cancelled'"}, {"outcome": "'expired'"}, {"result": textOf(4096)}, {"reason": "'note'"},
+		{"outcome": "'dead'", "cause": "'permanent'", "reason": textOf(4096)}, {"outcome": "'dead'", "cause": "'moot'", "reason": "'r'"},
+		{"outcome": "'dead'", "cause": "'attempts'", "reason": "'r'"}, {"outcome": "'dead'", "cause": "'age'", "reason": "'r'"},
+		{"outcome": "'dead'", "cause": "'exhausted'", "reason": "'r'", "attempt": "10000"},
+	},
+	"worker": {{}, {"name": textOf(128), "host": textOf(255)}, {"host": "''"}},
+	"pause":  {{}, {"mode": "1"}, {"tenant": "''"}, {"consumer": textOf(128), "reason": textOf(4096), "actor": textOf(128)}},
+	"audit":  {{}, {"reason": textOf(4096), "actor": textOf(128), "message_id": "1"}},
+}
+
+// insert returns the statement for a good row of the table with changes.
+func insert(table string, changes row) string {
+	values := maps.Clone(rows[table])
+	maps.Copy(values, changes)
+	columns := slices.Sorted(maps.Keys(values))
+	var expressions []string
+	for _, column := range columns {
+		expressions = append(expressions, values[column])
+	}
+	return "INSERT INTO outbox." + table + " (" + strings.Join(columns, ", ") + ") VALUES (" + strings.Join(expressions, ", ") + ")"
+}
+
+func TestChecks(t *testing.T) {
+	t.Parallel()
+	db := connect(t, pgtest.New(t))
+	checks := map[string]string{} // the table of each
+	found, err := db.QueryContext(t.Context(), `SELECT o.conname, c.relname
+		FROM pg_constraint AS o JOIN pg_class AS c ON c.oid = o.conrelid
+		WHERE o.contype = 'c' AND o.connamespace = 'outbox'::regnamespace`)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer found.Close()
+	for found.Next() {
+		var check, table string
+		if err := found.Scan(&check, &table); err != nil {
+			t.Fatal(err)
+		}
+		checks[check] = table
+		if len(refused[check]) == 0 {
+			t.Errorf("%s has no row that it must refuse", check)
+		}
+	}
+	if err := found.Err(); err != nil {
+		t.Fatal(err)
+	}
+
+	for check, bad := range refused {
+		table, ok := checks[check]
+		if !ok {
+			t.Errorf("there is no %s", check)
+			continue
+		}
+		for _, changes := range bad {
+			_, err := db.ExecContext(t.Context(), insert(table, changes))
+			var violation *pgconn.PgError
+			if !errors.As(err, &violation) || violation.Code != "23514" || violation.ConstraintName != check {
+				t.Errorf("%s with %.100v: got %v", check, changes, err)
+			}
+		}
+	}
+	for table := range rows {
+		for _, changes := range accepted[table] {
+			execute(t, db, "TRUNCATE outbox."+table)
+			execute(t, db, insert(table, changes))
+		}
+	}
+}
+
+// An instant without a time zone means something else in each session.
+func TestInstantsHaveAZone(t *testing.T) {
+	t.Parallel()
+	db := connect(t, pgtest.New(t))
+	bad := query[string](t, db, `SELECT COALESCE(string_agg(attrelid::regclass || '.' || attname, ' '), '')
+		FROM pg_attribute AS a JOIN pg_class AS c ON c.oid = a.attrelid
+		WHERE c.relnamespace = 'outbox'::regnamespace AND a.attnum > 0
+			AND a.atttypid IN ('timestamp'::regtype, 'timestamp[]'::regtype, 'time'::regtype, 'timetz'::regtype, 'date'::regtype)`)
+	if bad != "" {
+		t.Error(bad)
+	}
+}
+
+// The server's defaults let a table of a million dead rows wait for its vacuum, which a queue cannot.
+func TestAutovacuumIsTuned(t *testing.T) {
+	t.Parallel()
+	db := connect(t, pgtest.New(t))
+	for table, settings := range map[string][]string{
+		"message":     {"autovacuum_vacuum_scale_factor=0.05", "autovacuum_vacuum_insert_scale_factor=0.2", "autovacuum_analyze_scale_factor=0.05"},
+		"queue":       {"fillfactor=42", "autovacuum_vacuum_scale_factor=0.0", "autovacuum_vacuum_threshold=5000", "autovacuum_vacuum_cost_delay=0"},
+		"order_lease": {"fillfactor=50", "autovacuum_vacuum_scale_factor=0.0", "autovacuum_vacuum_threshold=2000"},
+		"settlement":  {"autovacuum_vacuum_scale_factor=0.05", "autovacuum_vacuum_insert_scale_factor=0.2", "autovacuum_analyze_scale_factor=0.05"},
+		"worker":      {"fillfactor=50"},
+	} {
+		options := query[string](t, db, "SELECT array_to_string(reloptions, ' ') FROM pg_class WHERE oid = $1::text::regclass", "outbox."+table)
+		for _, setting := range settings {
+			if !slices.Contains(strings.Fields(options), setting) {
+				t.Errorf("%s has %s, without %s", table, options, setting)
+			}
+		}
+	}
+}
