@@ -2,36 +2,76 @@ package outbox
 
 import (
 	"context"
-	"time"
+	"errors"
+	"fmt"
 
 	"github.com/fencepost-go/fencepost/db"
 )
 
-// refused says why a call must not send a statement: its arguments are invalid, or its context is over already.
-func (p *problems) refused(ctx context.Context) error {
-	if err := p.err(); err != nil {
-		return err
+// CheckSchema compares the tables with what this program works with. It answers ErrSchemaTooOld, ErrSchemaTooNew or db.ErrNoSchema, with
+// both versions and what to do. A program should call it before it enqueues; a sender does before its first lease.
+func (b *Box) CheckSchema(ctx context.Context) error {
+	if err := ctx.Err(); err != nil {
+		return failed("check schema", err)
 	}
-	return ctx.Err()
+	oldest, newest := b.store.SchemaRange()
+	versions, err := b.store.ReadVersion(ctx)
+	switch {
+	case errors.Is(err, db.ErrNoSchema):
+		return failed("check schema", fmt.Errorf("schema %q has no tables, this program needs version %d: run `fencepost migrate`: %w",
+			b.store.Schema(), newest, err))
+	case err != nil:
+		return failed("check schema", err)
+	case versions[0] < oldest:
+		return failed("check schema", fmt.Errorf("%w: schema %q is at version %d, this program needs at least %d: run `fencepost migrate`",
+			ErrSchemaTooOld, b.store.Schema(), versions[0], oldest))
+	case versions[0] > newest:
+		return failed("check schema", fmt.Errorf("%w: schema %q is at version %d, this program knows up to %d: run a newer release of it",
+			ErrSchemaTooNew, b.store.Schema(), versions[0], newest))
+	}
+	return nil
 }
 
-func (p *problems) consumer(c *Consumer) {
-	if c == nil {
-		p.add("Consumer", "is nil")
-	}
+// A Role is what the database role of this process may do.
+type Role struct {
+	// MayLease and MaySettle: the role has what a sender needs.
+	MayLease, MaySettle bool
+	// Superuser, BypassRLS and Owner: it has what no sender should have.
+	Superuser, BypassRLS, Owner bool
 }
 
-// lease turns the length of a lease into microseconds.
-func (p *problems) lease(field string, length time.Duration) int64 {
-	if length > db.LongestLease {
-		p.addf(field, "is %v, at most %v are allowed", length, db.LongestLease)
+// CheckRole reads what the role of this process may do, in one query. Retryable.
+func (b *Box) CheckRole(ctx context.Context) (Role, error) {
+	if err := ctx.Err(); err != nil {
+		return Role{}, failed("check role", err)
 	}
-	return micros(max(length, time.Millisecond))
+	rows, err := b.store.CheckRole(ctx, db.CheckRoleParams{SchemaName: b.store.Schema()})
+	if err != nil || len(rows) == 0 {
+		return Role{}, failed("check role", err)
+	}
+	row := rows[0]
+	return Role{
+		MayLease: row.MayLease, MaySettle: row.MaySettle,
+		Superuser: row.Superuser, BypassRLS: row.BypassRls, Owner: row.Owner,
+	}, nil
 }
 
-// held refuses a message that no lease gave out: its token is that of every free row.
-func (p *problems) held(m Message) {
-	if !m.leased() {
-		p.add("Message", "does not come from a lease")
+// Problems says in words what is wrong with the role for a sender; none for a good one.
+func (r Role) Problems() []string {
+	var problems []string
+	for _, rule := range []struct {
+		broken  bool
+		problem string
+	}{
+		{!r.MayLease, "may not lease messages"},
+		{!r.MaySettle, "may not settle messages"},
+		{r.Superuser, "is a superuser"},
+		{r.BypassRLS, "bypasses row-level security"},
+		{r.Owner, "owns the tables"},
+	} {
+		if rule.broken {
+			problems = append(problems, rule.problem)
+		}
 	}
+	return problems
 }

@@ -1,10 +1,14 @@
 package outbox
 
 import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
 	"time"
 )
 
-// An Effect is what a producer records. Texts are compared bytewise and stored as given; blank ones are refused, where they may be empty
+// An Effect is what a producer records. Texts are compared bytewise and stored as given; a blank one is refused, where it may be empty
 // too. All bounds are in bytes.
 type Effect struct {
 	// Tenant scopes the effect; "" for single-tenant use. At most 128.
@@ -20,13 +24,13 @@ type Effect struct {
 	OrderKey string
 	// Payload is stored byte for byte. Nil is stored as empty. At most Config.MaxPayload.
 	Payload []byte
-	// Metadata travels with the payload. At most 64 entries and 8 KiB, keys and values together; traceparent, tracestate and baggage are the
-	// library's.
+	// Metadata travels with the payload. At most 64 entries and 8 KiB, names and values together; traceparent, tracestate and baggage are
+	// the library's.
 	Metadata map[string]string
 	// Priority orders the lanes of one tenant: higher comes first. Default 0.
 	Priority int16
-	// Delay or DueAt, not both, say when the effect is first due; by default at once. DueAt in the past means now. Between the years 2000
-	// and 9999.
+	// Delay or DueAt, not both, say when the effect is first due; by default at once. DueAt lies between the years 2000 and 9999; in the
+	// past it means now. It is kept to the microsecond.
 	Delay time.Duration
 	DueAt time.Time
 	// MaxAge, counted from when the effect is first due, is how old it may be when it is performed. Zero is the box's (Config.Policy), 24 h
@@ -37,14 +41,71 @@ type Effect struct {
 	SourceEventID  string
 }
 
-// A Receipt is what became of one effect.
-type Receipt struct {
-	// ID of the message: the new one, or the one that has the key. 0 when Suppressed.
-	ID int64
-	// Status is Recorded, Duplicate, Conflicted or Suppressed.
-	Status Status
-	// State of the message; empty when Suppressed.
-	State State
+const (
+	maxMetadata      = 64
+	maxMetadataBytes = 8 << 10
+	maxSourceEventID = 64
+)
 
-	box *Box
+var (
+	earliest = time.Date(2000, 1, 1, 0, 0, 0, 0, time.UTC)
+	forever  = time.Date(9999, 12, 31, 0, 0, 0, 0, time.UTC)
+)
+
+// checkEffect finds everything wrong with an effect, so that no statement fails on it inside the caller's transaction.
+func (b *Box) checkEffect(found *problems, e Effect) {
+	found.optionalName("Tenant", e.Tenant, maxName)
+	found.name("Consumer", e.Consumer, maxName)
+	found.name("Target", e.Target, maxName)
+	found.name("Kind", e.Kind, maxName)
+	if b.kinds != nil && !slices.Contains(b.kinds, e.Kind) {
+		found.add("Kind", "is none of the box's kinds")
+	}
+	found.required("Key", e.Key, maxKey)
+	found.optional("OrderKey", e.OrderKey, maxName)
+	if len(e.Payload) > b.maxPayload {
+		found.addf("Payload", "has %d bytes, at most %d are allowed", len(e.Payload), b.maxPayload)
+	}
+	found.metadata(e.Metadata)
+	if e.Delay < 0 {
+		found.addf("Delay", "is negative: %v", e.Delay)
+	}
+	if !e.DueAt.IsZero() {
+		if e.Delay != 0 {
+			found.add("DueAt", "is set beside Delay; use one of them")
+		}
+		if e.DueAt.Before(earliest) || e.DueAt.After(forever) {
+			found.add("DueAt", "is not between the years 2000 and 9999")
+		}
+	}
+	found.age("MaxAge", e.MaxAge)
+	if e.SourcePosition < 0 {
+		found.addf("SourcePosition", "is negative: %d", e.SourcePosition)
+	}
+	found.text("SourceEventID", e.SourceEventID, maxSourceEventID)
+}
+
+func (p *problems) metadata(metadata map[string]string) {
+	if len(metadata) > maxMetadata {
+		p.addf("Metadata", "has %d entries, at most %d are allowed", len(metadata), maxMetadata)
+		return
+	}
+	size := 0
+	for name, value := range metadata {
+		size += len(name) + len(value)
+	}
+	if size > maxMetadataBytes {
+		p.addf("Metadata", "has %d bytes, at most %d are allowed", size, maxMetadataBytes)
+		return
+	}
+	for _, name := range slices.Sorted(maps.Keys(metadata)) {
+		switch {
+		case strings.TrimSpace(name) == "":
+			p.add("Metadata", "has a blank name")
+		case slices.Contains(reserved, name):
+			p.addf("Metadata", "has %q, which the library sets", name)
+		}
+		p.text("Metadata", name, maxMetadataBytes)
+		p.text(fmt.Sprintf("Metadata[%q]", name), metadata[name], maxMetadataBytes)
+	}
 }

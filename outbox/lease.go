@@ -145,11 +145,6 @@ func newToken() (token [16]byte) {
 
 // newMessage turns a leased row into what a worker sees.
 func (b *Box) newMessage(c *Consumer, row db.LeaseSuccessorsRow, token [16]byte) Message {
-	metadata, err := decodeMetadata(row.Metadata)
-	if err != nil {
-		// Only a row written by hand can be so; without its metadata the message still runs, fails and ends by the policy.
-		b.log.Warn("message has unreadable metadata", "id", row.ID, "error", err)
-	}
 	return Message{
 		ID:             row.ID,
 		Tenant:         row.Tenant,
@@ -160,7 +155,7 @@ func (b *Box) newMessage(c *Consumer, row db.LeaseSuccessorsRow, token [16]byte)
 		OrderKey:       row.OrderKey,
 		Priority:       int16(row.Priority),
 		Payload:        bytesOf(row.Payload),
-		Metadata:       metadata,
+		Metadata:       b.metadataOf(row.ID, row.Metadata),
 		SourcePosition: row.SourcePosition,
 		SourceEventID:  row.SourceEventID,
 		CreatedAt:      row.CreatedAt.UTC(),

@@ -8,21 +8,35 @@ import (
 
 const longestAge = 36525 * 24 * time.Hour // 100 years
 
-// name refuses a text that cannot be a name: blank, too long, the wildcard, or not storable.
+// name refuses what cannot name a consumer, target, kind or worker.
 func (p *problems) name(field, value string, limit int) {
-	if strings.TrimSpace(value) == "" {
+	p.notAny(field, value)
+	p.required(field, value, limit)
+}
+
+// optionalName is name for a tenant, which may be empty.
+func (p *problems) optionalName(field, value string, limit int) {
+	p.notAny(field, value)
+	p.optional(field, value, limit)
+}
+
+func (p *problems) notAny(field, value string) {
+	if value == Any {
+		p.add(field, "is the wildcard *, which no name may be")
+	}
+}
+
+// required refuses a blank text.
+func (p *problems) required(field, value string, limit int) {
+	if value == "" {
 		p.add(field, "is blank")
 		return
 	}
-	p.optionalName(field, value, limit)
+	p.optional(field, value, limit)
 }
 
-// optionalName is name for a text that may be empty.
-func (p *problems) optionalName(field, value string, limit int) {
-	if value == Any {
-		p.add(field, "is the wildcard *, which no name may be")
-		return
-	}
+// optional refuses a text of nothing but white space. It is trimmed only to test it.
+func (p *problems) optional(field, value string, limit int) {
 	if value != "" && strings.TrimSpace(value) == "" {
 		p.add(field, "is blank")
 	}

@@ -1,0 +1,21 @@
+package outbox
+
+import (
+	"context"
+
+	"github.com/fencepost-go/fencepost/db"
+)
+
+// Cancel ends open messages for good, leased ones too: a running handler's context is cancelled at its next renewal with cause
+// ErrCancelled, and its settle is stale. At most 1,000 ids; an answer each, in order: Done, NotOpen, or NotFound for what is not in the
+// scope. After an error call again: what was done answers NotOpen then, in StateCancelled.
+func (b *Box) Cancel(ctx context.Context, scope Scope, ids []int64, by By) ([]Acted, error) {
+	return b.operate(ctx, scope, ids, by, act{
+		verb: "cancel", done: StateCancelled, missed: NotOpen, unknown: NotFound,
+		run: func(ids []int64, by By) ([]int64, error) {
+			return b.store.CancelOpen(ctx, db.CancelOpenParams{
+				Ids: ids, AllTenants: scope.all, Scope: scope.names(), Actor: by.Actor, Reason: by.Reason,
+			})
+		},
+	})
+}

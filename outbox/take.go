@@ -1,0 +1,69 @@
+package outbox
+
+import (
+	"cmp"
+	"context"
+	"slices"
+	"time"
+)
+
+// A LeaseRequest asks for messages of one consumer.
+type LeaseRequest struct {
+	// Worker is the id that RegisterWorker gave; 0 for a worker without a record.
+	Worker int64
+	// Kinds the worker handles; none leases nothing and sends no query.
+	Kinds []string
+	Scope Scope
+	// Limit is the number of messages at most. More than 1,000 is 1,000; zero or less leases nothing and sends no query.
+	Limit int
+	// For is the length of the leases. Less than a millisecond is a millisecond; more than db.LongestLease is refused.
+	For time.Duration
+}
+
+// Lease leases due messages for people who run their own loop: DueLanes and then LeaseLanes from the front of each lane, the highest
+// priority and then the longest waiting first. It keeps no marks and no turns between lanes; a sender does. After an error the messages
+// returned are leased nevertheless.
+func (b *Box) Lease(ctx context.Context, consumer *Consumer, request LeaseRequest) ([]Message, error) {
+	plan := LeasePlan{
+		Consumer: consumer, Worker: request.Worker, Scope: request.Scope, For: request.For,
+		Quota: request.Limit, Limit: min(request.Limit, maxBatch),
+	}
+	var found problems
+	plan.check(&found)
+	found.kinds(request.Kinds)
+	if err := found.refused(ctx); err != nil || request.Limit <= 0 {
+		return nil, failed("lease", err)
+	}
+	lanes, err := b.DueLanes(ctx, LaneQuery{Consumer: consumer, Kinds: request.Kinds, Scope: request.Scope, Limit: maxBatch})
+	if err != nil {
+		return nil, err
+	}
+	slices.SortFunc(lanes, func(a, b DueLane) int {
+		return cmp.Or(cmp.Compare(b.Priority, a.Priority), a.Since.Compare(b.Since))
+	})
+	for _, lane := range lanes {
+		plan.Lanes = append(plan.Lanes, PlannedLane{Lane: lane.Lane})
+	}
+	var messages []Message
+	for len(plan.Lanes) > 0 && plan.Limit > 0 {
+		pass, err := b.LeaseLanes(ctx, plan)
+		if err != nil {
+			return messages, err
+		}
+		messages = append(messages, pass.Messages...)
+		plan.Limit -= len(pass.Messages)
+		plan.Lanes = onward(plan.Lanes, pass.Lanes)
+	}
+	return messages, nil
+}
+
+// onward are the lanes of a pass that may hold more, from where it stopped: what was buried or refused takes room but is no message.
+func onward(lanes []PlannedLane, progress []LaneProgress) []PlannedLane {
+	var on []PlannedLane
+	for i, p := range progress {
+		if !p.Drained {
+			on = append(on, PlannedLane{Lane: lanes[i].Lane, After: p.Examined})
+		}
+	}
+	return on
+}
