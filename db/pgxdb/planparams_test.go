@@ -109,6 +109,17 @@ func (r *recorder) Query(_ context.Context, sql string, args ...any) (pgx.Rows, 
 
 func (r *recorder) QueryRow(context.Context, string, ...any) pgx.Row { panic("no statement is :one") }
 
+// trimmed is the statement without its end, as PREPARE wants it.
+func trimmed(sql string) string { return strings.TrimSuffix(strings.TrimSpace(sql), ";") }
+
+func literals(args []any) string {
+	list := make([]string, len(args))
+	for i, arg := range args {
+		list[i] = literal(arg)
+	}
+	return strings.Join(list, ", ")
+}
+
 // literal writes a value as SQL, since EXECUTE takes no parameters.
 func literal(value any) string {
 	switch v := value.(type) {

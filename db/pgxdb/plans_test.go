@@ -107,21 +107,27 @@ func messages() int {
 
 func planDatabase(t *testing.T) *pgx.Conn {
 	t.Helper()
-	config, err := pgx.ParseConfig(pgtest.New(t))
+	conn := connect(t, pgtest.New(t))
+	// Statistics are the test's to set.
+	for _, table := range []string{"message", "queue", "settlement", "order_lease"} {
+		exec(t, conn, "ALTER TABLE outbox."+table+" SET (autovacuum_enabled = off)")
+	}
+	return conn
+}
+
+// connect opens a session in which statements are prepared by name, so pgx is to keep none of its own.
+func connect(t *testing.T, dsn string) *pgx.Conn {
+	t.Helper()
+	config, err := pgx.ParseConfig(dsn)
 	if err != nil {
 		t.Fatal(err)
 	}
-	// Statements are prepared here by name, so pgx is to keep none of its own.
 	config.DefaultQueryExecMode = pgx.QueryExecModeSimpleProtocol
 	conn, err := pgx.ConnectConfig(t.Context(), config)
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { conn.Close(context.Background()) })
-	// Statistics are the test's to set.
-	for _, table := range []string{"message", "queue", "settlement", "order_lease"} {
-		exec(t, conn, "ALTER TABLE outbox."+table+" SET (autovacuum_enabled = off)")
-	}
 	return conn
 }
 
@@ -268,16 +274,12 @@ func explain(t *testing.T, conn *pgx.Conn, name, mode string) *node {
 func prepare(t *testing.T, conn *pgx.Conn, name string) {
 	t.Helper()
 	sql, _ := statement(t, name)
-	exec(t, conn, "PREPARE plan_of_"+name+" AS "+strings.TrimSuffix(strings.TrimSpace(sql), ";"))
+	exec(t, conn, "PREPARE plan_of_"+name+" AS "+trimmed(sql))
 }
 
 func explainExecute(t *testing.T, conn *pgx.Conn, name string) *node {
 	t.Helper()
 	_, args := statement(t, name)
-	literals := make([]string, len(args))
-	for i, arg := range args {
-		literals[i] = literal(arg)
-	}
 	for _, setting := range []string{"enable_seqscan", "enable_bitmapscan", "enable_sort", "jit"} {
 		value := "off"
 		if slices.Contains(callersStatements, name) {
@@ -287,7 +289,7 @@ func explainExecute(t *testing.T, conn *pgx.Conn, name string) *node {
 	}
 	execute := "EXPLAIN (FORMAT JSON, COSTS OFF) EXECUTE plan_of_" + name
 	if len(args) > 0 {
-		execute += "(" + strings.Join(literals, ", ") + ")"
+		execute += "(" + literals(args) + ")"
 	}
 	var document string
 	if err := conn.QueryRow(t.Context(), execute).Scan(&document); err != nil {
