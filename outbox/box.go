@@ -47,7 +47,7 @@ type Box struct {
 	redact     func(string) string
 	observer   Observer
 	log        *slog.Logger
-	committed  chan struct{}
+	committed  flags
 }
 
 var _ db.Committer = (*Box)(nil)
@@ -79,7 +79,7 @@ func New(store db.Store, config Config) (*Box, error) {
 		kinds:      kinds,
 		redact:     config.Redact,
 		log:        config.Logger,
-		committed:  make(chan struct{}, 1),
+		committed:  flags{all: map[chan struct{}]struct{}{}},
 	}
 	if box.log == nil {
 		box.log = slog.Default()

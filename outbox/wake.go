@@ -2,6 +2,7 @@ package outbox
 
 import (
 	"context"
+	"sync"
 	"time"
 )
 
@@ -10,15 +11,39 @@ const (
 	notifyLogEvery = time.Second
 )
 
+// flags are set by Committed: one for each part of this process that wants to know.
+type flags struct {
+	mu  sync.Mutex
+	all map[chan struct{}]struct{}
+}
+
 // Committed says that a transaction that stored these messages has committed, so that senders need not wait for their next poll. It only
-// sets a flag, which RunNotifier acts on, and never blocks. Calling it too early, too often or never does no harm but to latency.
+// sets flags, which the senders of this process and RunNotifier act on, and never blocks. Calling it too early, too often or never does no
+// harm but to latency.
 func (b *Box) Committed(ids ...int64) {
 	if len(ids) == 0 {
 		return
 	}
-	select {
-	case b.committed <- struct{}{}:
-	default: // set already
+	b.committed.mu.Lock()
+	defer b.committed.mu.Unlock()
+	for flag := range b.committed.all {
+		select {
+		case flag <- struct{}{}:
+		default: // set already
+		}
+	}
+}
+
+// Woken gives a channel that receives once after any number of Committed, without the database. stop ends it; the channel is never closed.
+func (b *Box) Woken() (woken <-chan struct{}, stop func()) {
+	flag := make(chan struct{}, 1)
+	b.committed.mu.Lock()
+	defer b.committed.mu.Unlock()
+	b.committed.all[flag] = struct{}{}
+	return flag, func() {
+		b.committed.mu.Lock()
+		defer b.committed.mu.Unlock()
+		delete(b.committed.all, flag)
 	}
 }
 
@@ -26,12 +51,14 @@ func (b *Box) Committed(ids ...int64) {
 // until ctx ends; then it returns nil. A hint that cannot be sent is logged, at most once a second, and dropped: senders poll anyway. A
 // sender runs it for its box; a process that only produces may run it itself.
 func (b *Box) RunNotifier(ctx context.Context) error {
+	woken, stop := b.Woken()
+	defer stop()
 	var logged time.Time
 	for {
 		select {
 		case <-ctx.Done():
 			return nil
-		case <-b.committed:
+		case <-woken:
 		}
 		if err := b.store.Wake(ctx); err != nil && ctx.Err() == nil && time.Since(logged) >= notifyLogEvery {
 			logged = time.Now()
