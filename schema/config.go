@@ -20,8 +20,7 @@ type Config struct {
 	Name string
 
 	// LockTimeout bounds each wait of a migration for a table that others use, and with it how long these may be held up
-	// behind the migration. It also bounds the wait for a second connection of the pool. Zero means 5 seconds; at least a
-	// millisecond, at most an hour.
+	// behind the migration. Zero means 5 seconds; at least a millisecond, at most an hour.
 	LockTimeout time.Duration
 
 	// Logger reports each migration that was applied or rolled back. Nil means silence.
@@ -32,6 +31,9 @@ const (
 	defaultLockTimeout = 5 * time.Second
 	minLockTimeout     = time.Millisecond // what the server rounds to, and 0 would mean to wait for ever
 	maxLockTimeout     = time.Hour
+
+	// connectTimeout bounds the wait for the second connection of the pool.
+	connectTimeout = 10 * time.Second
 )
 
 // writtenLockTimeout is the setting as the SQL files have it, for those who run them with a tool of their own.
@@ -39,20 +41,22 @@ const writtenLockTimeout = `lock_timeout = '5s'`
 
 // installation is what one call works on: a schema in a database.
 type installation struct {
-	db          *sql.DB
-	name        string
-	lockTimeout time.Duration
-	logger      *slog.Logger
-	migrations  fs.FS
+	db             *sql.DB
+	name           string
+	lockTimeout    time.Duration
+	connectTimeout time.Duration
+	logger         *slog.Logger
+	migrations     fs.FS
 }
 
 func open(db *sql.DB, config Config) (*installation, error) {
 	in := &installation{
-		db:          db,
-		name:        cmp.Or(config.Name, schemaname.Default),
-		lockTimeout: cmp.Or(config.LockTimeout, defaultLockTimeout),
-		logger:      cmp.Or(config.Logger, slog.New(slog.DiscardHandler)),
-		migrations:  postgres,
+		db:             db,
+		name:           cmp.Or(config.Name, schemaname.Default),
+		lockTimeout:    cmp.Or(config.LockTimeout, defaultLockTimeout),
+		connectTimeout: connectTimeout,
+		logger:         cmp.Or(config.Logger, slog.New(slog.DiscardHandler)),
+		migrations:     postgres,
 	}
 	var problems []error
 	if err := schemaname.Validate(in.name); err != nil {

@@ -7,9 +7,6 @@ import (
 	"fmt"
 )
 
-// readCommitted, whatever the role's default: what another process committed while this one waited must be seen.
-var readCommitted = &sql.TxOptions{Isolation: sql.LevelReadCommitted}
-
 // alone calls change while no other process changes the schema. The lock is held by a transaction on a connection of its
 // own, so that change can commit step by step.
 func (in *installation) alone(ctx context.Context, change func(context.Context) error) error {
@@ -22,16 +19,20 @@ func (in *installation) alone(ctx context.Context, change func(context.Context) 
 	}
 	defer conn.Close()
 	// A cancelled context would end the transaction, and with it the lock, while the last statement of change still runs.
-	tx, err := conn.BeginTx(context.WithoutCancel(ctx), readCommitted)
+	// At a stricter level, which may be the role's default, it would hold a snapshot against vacuum as long as it idles.
+	tx, err := conn.BeginTx(context.WithoutCancel(ctx), &sql.TxOptions{Isolation: sql.LevelReadCommitted})
 	if err != nil {
 		return err
 	}
 	defer tx.Rollback() // nothing to commit; if the connection broke, the server has ended the transaction
-	if _, err := tx.ExecContext(ctx, in.statement("LiftTimeouts")); err != nil {
+	if _, err := tx.ExecContext(ctx, in.statement("LiftWaitLimits")); err != nil {
 		return err
 	}
 	if _, err := tx.ExecContext(ctx, in.statement("Lock"), in.name); err != nil {
 		return fmt.Errorf("wait for another migrator: %w", err)
+	}
+	if _, err := tx.ExecContext(ctx, in.statement("LiftIdleLimit")); err != nil {
+		return err
 	}
 	if err := change(ctx); isLockTimeout(err) {
 		return in.blocked(ctx, tx, err)
@@ -48,7 +49,7 @@ func (in *installation) step(ctx context.Context, run func(*sql.Tx) error) error
 		return err
 	}
 	defer conn.Close()
-	tx, err := conn.BeginTx(ctx, readCommitted)
+	tx, err := conn.BeginTx(ctx, nil)
 	if err != nil {
 		return err
 	}
@@ -64,13 +65,13 @@ func (in *installation) step(ctx context.Context, run func(*sql.Tx) error) error
 
 // connect takes the second connection. Calls that share a small pool could each hold one and wait for another for ever.
 func (in *installation) connect(ctx context.Context) (*sql.Conn, error) {
-	bounded, cancel := context.WithTimeout(ctx, in.lockTimeout)
+	bounded, cancel := context.WithTimeout(ctx, in.connectTimeout)
 	defer cancel()
 	conn, err := in.db.Conn(bounded)
 	if err != nil && bounded.Err() != nil && ctx.Err() == nil {
 		stats := in.db.Stats()
 		return nil, fmt.Errorf("got no second connection within %v, with %d in use and MaxOpenConns %d: %w",
-			in.lockTimeout, stats.InUse, stats.MaxOpenConnections, err)
+			in.connectTimeout, stats.InUse, stats.MaxOpenConnections, err)
 	}
 	return conn, err
 }

@@ -75,6 +75,20 @@ func query[T any](t *testing.T, db *sql.DB, statement string, args ...any) T {
 	return value
 }
 
+// createRole returns a role without rights, for the test's time.
+func createRole(t *testing.T, dsn string) string {
+	t.Helper()
+	db := connect(t, dsn)
+	role := "fencepost_test_" + query[string](t, db, "SELECT substr(md5(random()::text), 1, 16)")
+	execute(t, db, "CREATE ROLE "+role)
+	t.Cleanup(func() {
+		if _, err := db.Exec("DROP OWNED BY " + role + "; DROP ROLE " + role); err != nil {
+			t.Error(err)
+		}
+	})
+	return role
+}
+
 //go:embed testdata/catalogue.sql
 var catalogue string
 

@@ -3,7 +3,6 @@ package schema_test
 import (
 	"bytes"
 	"context"
-	"database/sql"
 	"errors"
 	"log/slog"
 	"strings"
@@ -252,7 +251,7 @@ func TestPoolTooSmall(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	err = schema.Up(t.Context(), db, schema.Config{LockTimeout: 50 * time.Millisecond})
+	err = schema.UpConnecting(t.Context(), db, 50*time.Millisecond)
 	if err == nil || !strings.Contains(err.Error(), "no second connection") {
 		t.Errorf("a pool with one left: %v", err)
 	}
@@ -290,18 +289,7 @@ func TestRights(t *testing.T) {
 	t.Parallel()
 	dsn := pgtest.Empty(t)
 	admin := connect(t, dsn)
-	role := "fencepost_test_" + query[string](t, admin, "SELECT substr(md5(random()::text), 1, 16)")
-	execute(t, admin, "CREATE ROLE "+role)
-	t.Cleanup(func() {
-		db, err := sql.Open("pgx", dsn)
-		if err != nil {
-			t.Fatal(err)
-		}
-		defer db.Close()
-		if _, err := db.Exec("DROP OWNED BY " + role + "; DROP ROLE " + role); err != nil {
-			t.Error(err)
-		}
-	})
+	role := createRole(t, dsn)
 	db := connect(t, with(dsn, "role", role))
 	config := schema.Config{Name: "made-by-admin"}
 	if err := schema.Up(t.Context(), db, config); err == nil || !strings.Contains(err.Error(), "permission denied") {

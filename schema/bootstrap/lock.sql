@@ -1,15 +1,19 @@
 -- The lock that lets one process at a time change the schema, and what bounds the waiting for other locks.
 
--- For the transaction that holds the lock: it waits for another migrator, and idles while migrations run on another
--- connection, both as long as that takes. A role's default must not end it (not every version has each of these settings).
--- name: LiftTimeouts
+-- Waiting for another migrator takes as long as it takes; a role's default must not end it (transaction_timeout is new in 17).
+-- name: LiftWaitLimits
 SELECT set_config(s.name, '0', true)
 FROM pg_catalog.pg_settings AS s
-WHERE s.name IN ('lock_timeout', 'statement_timeout', 'idle_in_transaction_session_timeout', 'transaction_timeout');
+WHERE s.name IN ('lock_timeout', 'statement_timeout', 'transaction_timeout');
 
 -- Schemas of different names do not wait for each other. The lock ends with the transaction, however that ends.
 -- name: Lock
 SELECT pg_advisory_xact_lock(hashtextextended('fencepost schema ' || $1::text, 0));
+
+-- From here on the transaction idles while migrations run on another connection. Being sent after Lock and without parameters,
+-- this also ends the portal in which drivers leave Lock, and with it a snapshot that would keep vacuum from its work.
+-- name: LiftIdleLimit
+SET LOCAL idle_in_transaction_session_timeout = 0;
 
 -- DDL that waits makes everybody else wait behind it. Config.LockTimeout takes the place of the value.
 -- name: LimitLockWaits
