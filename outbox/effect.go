@@ -17,7 +17,8 @@ type Effect struct {
 	Consumer, Target string
 	// Kind is the type of effect, from a small set fixed in code. At most 128.
 	Kind string
-	// Key is the effect's identity within (Tenant, Consumer) for as long as its message is retained. At most 255.
+	// Key is the effect's identity within (Tenant, Consumer) for as long as its message is retained: the same key again is a duplicate when
+	// Target, Kind, OrderKey, Payload and Metadata are the same too, and a conflict when they are not. At most 255.
 	Key string
 	// OrderKey, if not empty, makes effects of one (Tenant, Consumer, Target, OrderKey) run one at a time, in the order of message id. At
 	// most 128.

@@ -123,6 +123,12 @@ func (p *problems) at(place int) *problems {
 	return p
 }
 
+// whole is p for what concerns the call and no place of its batch.
+func (p *problems) whole() *problems {
+	p.index, p.batch = 0, false
+	return p
+}
+
 // err is nil when nothing was found.
 func (p *problems) err() error {
 	if len(p.found) == 0 {

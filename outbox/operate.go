@@ -3,8 +3,6 @@ package outbox
 import (
 	"context"
 	"slices"
-
-	"github.com/fencepost-go/fencepost/db"
 )
 
 // By is who does something to messages and why. Both go into the audit table and may not be blank.
@@ -62,27 +60,35 @@ func (b *Box) operate(ctx context.Context, scope Scope, ids []int64, by By, act 
 	if err != nil {
 		return nil, failed(act.verb, err)
 	}
-	var others []int64
-	for _, id := range distinct(ids) {
-		if !slices.Contains(changed, id) {
-			others = append(others, id)
-		}
+	answers := make(map[int64]Acted, len(ids))
+	for _, id := range changed {
+		answers[id] = Acted{ID: id, Status: Done, State: act.done}
 	}
-	var fates map[int64]db.FindFatesRow
-	if len(others) > 0 {
-		if fates, err = b.findFates(ctx, scope, others); err != nil {
-			return nil, failed(act.verb, err)
-		}
+	if err := b.classifyMissed(ctx, scope, distinct(ids), act, answers); err != nil {
+		return nil, failed(act.verb, err)
 	}
-	answers := make([]Acted, len(ids))
+	inOrder := make([]Acted, len(ids))
 	for i, id := range ids {
-		answers[i] = Acted{ID: id, Status: Done, State: act.done}
-		if slices.Contains(others, id) {
-			answers[i].Status, answers[i].State = act.unknown, ""
-			if fate, ok := fates[id]; ok {
-				answers[i].Status, answers[i].State = act.missed, State(fate.State)
-			}
+		inOrder[i] = answers[id]
+	}
+	return inOrder, nil
+}
+
+// classifyMissed answers for the ids that an act did not change.
+func (b *Box) classifyMissed(ctx context.Context, scope Scope, ids []int64, act act, answers map[int64]Acted) error {
+	missed := slices.DeleteFunc(ids, func(id int64) bool { return answers[id].Status == Done })
+	if len(missed) == 0 {
+		return nil
+	}
+	fates, err := b.findFates(ctx, scope, missed)
+	if err != nil {
+		return err
+	}
+	for _, id := range missed {
+		answers[id] = Acted{ID: id, Status: act.unknown}
+		if fate, ok := fates[id]; ok {
+			answers[id] = Acted{ID: id, Status: act.missed, State: State(fate.State)}
 		}
 	}
-	return answers, nil
+	return nil
 }

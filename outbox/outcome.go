@@ -80,8 +80,7 @@ func Failed(err error) Outcome {
 		return Outcome{verdict: VerdictFailed}
 	}
 	outcome := Outcome{verdict: VerdictFailed, reason: errorText(err)}
-	var marked *markedError
-	if errors.As(err, &marked) {
+	if marked := markOf(err); marked != nil {
 		outcome.verdict = marked.verdict
 		outcome.snooze = marked.snooze
 	}
@@ -135,6 +134,13 @@ func mark(err error, verdict Verdict) error {
 
 func (e *markedError) Error() string { return e.err.Error() }
 func (e *markedError) Unwrap() error { return e.err }
+
+// markOf is the outermost mark of an error; nil for none. It survives an Unwrap method that panics.
+func markOf(err error) (marked *markedError) {
+	defer func() { _ = recover() }()
+	errors.As(err, &marked)
+	return marked
+}
 
 // errorText survives an Error method that panics, as that of a nil pointer in an interface does.
 func errorText(err error) (text string) {

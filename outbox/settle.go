@@ -36,7 +36,10 @@ type Result struct {
 
 // Settle records what came of one leased message: see SettleMany.
 func (b *Box) Settle(ctx context.Context, consumer *Consumer, scope Scope, message Message, outcome Outcome) (Result, error) {
-	results, err := b.SettleMany(ctx, consumer, scope, []Settling{{Message: message, Outcome: outcome}})
+	var found problems
+	one := Settling{Message: message, Outcome: outcome}
+	found.settling(one)
+	results, err := b.settle(ctx, consumer, scope, []Settling{one}, &found)
 	if len(results) == 0 {
 		return Result{}, err
 	}
@@ -48,7 +51,17 @@ func (b *Box) Settle(ctx context.Context, consumer *Consumer, scope Scope, messa
 // results say SettleUnknown, the error is (or joins) a *SettleUnknownError, and the results of the other statements stand: settle only the
 // unknown ones again, with the same outcomes.
 func (b *Box) SettleMany(ctx context.Context, consumer *Consumer, scope Scope, settlings []Settling) ([]Result, error) {
-	if err := refuseSettlings(ctx, consumer, scope, settlings); err != nil {
+	var found problems
+	for i, s := range settlings {
+		found.at(i).settling(s)
+	}
+	return b.settle(ctx, consumer, scope, settlings, &found)
+}
+
+func (b *Box) settle(ctx context.Context, consumer *Consumer, scope Scope, settlings []Settling, found *problems) ([]Result, error) {
+	found.whole().consumer(consumer)
+	scope.check(found)
+	if err := found.refused(ctx); err != nil {
 		return nil, failed("settle", err)
 	}
 	run := &settleRun{
@@ -79,20 +92,14 @@ func (b *Box) SettleMany(ctx context.Context, consumer *Consumer, scope Scope, s
 	return run.results, failed("settle", errors.Join(unknown...))
 }
 
-func refuseSettlings(ctx context.Context, consumer *Consumer, scope Scope, settlings []Settling) error {
-	var found problems
-	found.consumer(consumer)
-	scope.check(&found)
-	for i, s := range settlings {
-		found.at(i).held(s.Message)
-		switch {
-		case s.Outcome.verdict == VerdictNone:
-			found.add("Outcome", "is the zero Outcome; use Delivered, Failed or OutcomeOf")
-		case s.Outcome.verdict != VerdictDelivered && strings.TrimSpace(s.Outcome.reason) == "":
-			found.add("Reason", "is blank")
-		}
+func (p *problems) settling(s Settling) {
+	p.held(s.Message)
+	switch {
+	case s.Outcome.verdict == VerdictNone:
+		p.add("Outcome", "is the zero Outcome; use Delivered, Failed or OutcomeOf")
+	case s.Outcome.verdict != VerdictDelivered && strings.TrimSpace(s.Outcome.reason) == "":
+		p.add("Reason", "is blank")
 	}
-	return found.refused(ctx)
 }
 
 // reportSettled tells the observer of a settle that was answered.

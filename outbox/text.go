@@ -1,7 +1,6 @@
 package outbox
 
 import (
-	"fmt"
 	"strings"
 	"unicode"
 	"unicode/utf8"
@@ -17,7 +16,7 @@ func (b *Box) storable(text string, limit int) string {
 		redacted, problem := contain(func() string { return b.redact(text) })
 		if problem != nil {
 			b.observer.Contained("Config.Redact", problem)
-			redacted = fmt.Sprintf("text withheld: the redactor %v", problem)
+			redacted = "(withheld: the redactor panicked)" // what it panicked with may hold the secret
 		}
 		text = cut(redacted, longestText)
 	}
