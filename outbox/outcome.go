@@ -95,6 +95,9 @@ func OutcomeOf(err error) Outcome {
 	}
 	outcome := Failed(err)
 	if strings.TrimSpace(outcome.reason) == "" {
+		if marked, ok := err.(*markedError); ok {
+			err = marked.err
+		}
 		outcome.reason = fmt.Sprintf("%T", err)
 	}
 	return outcome

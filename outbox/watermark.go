@@ -49,10 +49,11 @@ func laneProgress(lanes []PlannedLane, rows []db.LeaseDueRow, quota, limit int) 
 		default:
 			picked++
 			last = max(last, i)
-			if p := &progress[i]; p.Picked == 0 || p.Examined.before(at) {
+			p := &progress[i]
+			if !p.Bound && (p.Picked == 0 || p.Examined.before(at)) {
 				p.Examined = at
 			}
-			progress[i].Picked++
+			p.Picked++
 		}
 	}
 	if now.IsZero() {
