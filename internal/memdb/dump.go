@@ -11,6 +11,7 @@ func (s *Store) Dump() tables.Dump {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return tables.Dump{
+		Now:      clock(),
 		Messages: s.messages.sorted(func(a, b tables.Message) int { return cmp.Compare(a.ID, b.ID) }),
 		Queue:    s.queue.sorted(byMessage),
 		OrderLeases: s.orderLeases.sorted(func(a, b tables.OrderLease) int {

@@ -43,14 +43,14 @@ func (s *Store) Release(ctx context.Context, arg db.ReleaseParams) ([]int64, err
 	})
 }
 
-// holding yields the open messages whose token is the one given beside their id, with the position of the id.
+// holding yields the leased messages whose token is the one given beside their id, with the position of the id. Nobody's token opens nothing.
 func (st *statement) holding(ids []int64, tokens [][]byte) iter.Seq2[int, tables.Queue] {
 	return func(yield func(int, tables.Queue) bool) {
 		if !st.parallel(len(ids), len(tokens)) {
 			return
 		}
 		for i, id := range ids {
-			if q, ok := st.queue.rows[id]; ok && bytes.Equal(q.Token, tokens[i]) && !yield(i, q) {
+			if q, ok := st.queue.rows[id]; ok && held(q) && bytes.Equal(q.Token, tokens[i]) && !yield(i, q) {
 				return
 			}
 		}

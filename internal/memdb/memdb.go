@@ -15,9 +15,6 @@ import (
 	"github.com/fencepost-go/fencepost/internal/tables"
 )
 
-// schemaVersion is the only version of the schema that a store in memory can have been made with.
-const schemaVersion = 1
-
 // Config of a Store.
 type Config struct {
 	// Version is what ReadVersion reports; 0 = the version the store works with.
@@ -67,7 +64,7 @@ func New(config Config) *Store {
 }
 
 // SchemaRange implements db.Store.
-func (s *Store) SchemaRange() (oldest, newest int64) { return schemaVersion, schemaVersion }
+func (s *Store) SchemaRange() (oldest, newest int64) { return db.OldestSchema, db.NewestSchema }
 
 // Schema implements db.Store.
 func (s *Store) Schema() string { return "outbox" }

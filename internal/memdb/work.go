@@ -45,6 +45,6 @@ func (s *Store) ReadVersion(ctx context.Context) ([]int64, error) {
 		if s.config.Version != 0 {
 			return []int64{s.config.Version}
 		}
-		return []int64{schemaVersion}
+		return []int64{db.NewestSchema}
 	})
 }

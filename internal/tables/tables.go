@@ -118,6 +118,7 @@ type Audit struct {
 
 // Dump is all that a store holds, each table in the order of its primary key.
 type Dump struct {
+	Now         time.Time // by the store's clock
 	Messages    []Message
 	Queue       []Queue
 	OrderLeases []OrderLease

@@ -1,0 +1,97 @@
+// Package dbtest is the conformance suite of db.Store: what every driver must do, as tests that read like the specification. A driver is done
+// when Run passes. Only tests import this package.
+//
+// Time passes by ageing: a test moves the stored instants back instead of waiting, so nothing here sleeps and no statement needs a clock of
+// its own. At the end of each test Problems looks over all tables.
+package dbtest
+
+import (
+	"runtime"
+	"testing"
+	"time"
+
+	"github.com/fencepost-go/fencepost/db"
+	"github.com/fencepost-go/fencepost/internal/tables"
+)
+
+// Dump is all that a store holds; see package tables for its rows.
+type Dump = tables.Dump
+
+// A Harness is a store over a schema of its own, and what a test does beside the store.
+type Harness struct {
+	Store db.Store
+	// Second is another handle on the same database, with connections of its own where there are any.
+	Second db.Store
+	// Begin opens a caller's transaction, which the test ends with one of the functions.
+	Begin func(t testing.TB) (tx db.Tx, commit, rollback func() error)
+	// Age moves every stored instant back by d, but for never and forever.
+	Age func(t testing.TB, d time.Duration)
+	// Dump reads all that is committed, instants in UTC.
+	Dump func(t testing.TB) Dump
+	// Reset empties all tables, since one harness serves many tests, one after the other.
+	Reset func(t testing.TB)
+}
+
+// Run runs the suite. open makes a harness and registers its end with t.Cleanup.
+func Run(t *testing.T, open func(t *testing.T) Harness) {
+	harnesses := make(chan Harness, runtime.GOMAXPROCS(0)) // as many as tests run at once
+	for range cap(harnesses) {
+		harnesses <- open(t)
+	}
+	for _, verb := range suite {
+		t.Run(verb.name, func(t *testing.T) {
+			t.Parallel()
+			for _, test := range verb.tests {
+				t.Run(test.name, func(t *testing.T) {
+					t.Parallel()
+					h := <-harnesses
+					defer func() { harnesses <- h }()
+					h.Reset(t)
+					test.run(&fixture{T: t, Harness: h})
+					if !t.Failed() {
+						Audit(t, h.Dump(t))
+					}
+				})
+			}
+		})
+	}
+}
+
+type test struct {
+	name string
+	run  func(*fixture)
+}
+
+var suite = []struct {
+	name  string
+	tests []test
+}{
+	{"Enqueue", enqueueTests},
+	{"FindKeys", findKeysTests},
+	{"DueLanes", dueLanesTests},
+	{"LeaseDue", leaseTests},
+	{"LeaseDue/Bury", buryTests},
+	{"LeaseDue/Order", orderTests},
+	{"LeaseSuccessors", successorTests},
+	{"Renew", renewTests},
+	{"Release", releaseTests},
+	{"Settle", settleTests},
+	{"Settle/Guards", guardTests},
+	{"SettleRetry", retryTests},
+	{"Cancel", cancelTests},
+	{"Replay", replayTests},
+	{"Resolve", resolveTests},
+	{"Pause", pauseTests},
+	{"Unblock", unblockTests},
+	{"Workers", workerTests},
+	{"Purge", purgeTests},
+	{"Expire", expireTests},
+	{"List", listTests},
+	{"Show", showTests},
+	{"Count", countTests},
+	{"Schema", schemaTests},
+	{"Wake", wakeTests},
+	{"Bytes", bytesTests},
+	{"Checks", checkTests},
+	{"Together", togetherTests},
+}

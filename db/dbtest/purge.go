@@ -1,0 +1,190 @@
+package dbtest
+
+import (
+	"slices"
+	"time"
+
+	"github.com/fencepost-go/fencepost/db"
+)
+
+var purgeTests = []test{
+	{"removes what was delivered before the cut-off, whole", purgesDelivered},
+	{"keeps its place and its limit", purgesInPages},
+	{"nothing else", purgesDeliveredOnly},
+	{"removes the dead, the cancelled and the expired, each by itself", purgesUndelivered},
+	{"the oldest first", purgesOldest},
+	{"frees the key that a purged message blocked", purgeUnblocks},
+	{"frees the identity", purgeFreesIdentity},
+}
+
+// purge removes delivered messages and returns the removed ids and the last one looked at.
+func (f *fixture) purge(after int64, maxRows int32, keep time.Duration) (removed []int64, last int64) {
+	f.Helper()
+	for _, row := range run(f, f.Store.PurgeDelivered, db.PurgeDeliveredParams{AfterID: after, MaxRows: maxRows, Keep: keep.Microseconds()}) {
+		if row.Removed {
+			removed = append(removed, row.ID)
+		} else {
+			last = row.ID
+		}
+	}
+	return removed, last
+}
+
+func (f *fixture) purgeUndelivered(outcome string, maxRows int32, keep time.Duration) []int64 {
+	f.Helper()
+	return run(f, f.Store.PurgeUndelivered, db.PurgeUndeliveredParams{Outcome: outcome, Keep: keep.Microseconds(), MaxRows: maxRows})
+}
+
+func purgesDelivered(f *fixture) {
+	old := f.deliver(some(2)...)
+	f.Age(f, time.Hour)
+	fresh := f.deliver(some(1)...)
+	removed, last := f.purge(0, 100, 30*time.Minute)
+	sameIDs(f, "removed", removed, old...)
+	same(f, "last", last, fresh[0])
+	d := f.dump()
+	same(f, "rows left", []int{len(d.Messages), len(d.Settlements)}, []int{1, 1})
+	f.fates("", old...)
+}
+
+func purgesInPages(f *fixture) {
+	ids := f.deliver(some(5)...)
+	f.Age(f, time.Hour)
+	var after int64
+	for _, want := range [][]int64{ids[0:2], ids[2:4], ids[4:5]} {
+		removed, last := f.purge(after, 2, time.Minute)
+		sameIDs(f, "removed", removed, want...)
+		same(f, "last", last, want[len(want)-1])
+		after = last
+	}
+	removed, last := f.purge(after, 2, time.Minute)
+	sameIDs(f, "removed at the end", removed)
+	same(f, "last at the end", last, 0)
+}
+
+func purgesDeliveredOnly(f *fixture) {
+	f.bury(effect{})
+	f.cancel(f.enqueue(effect{})...)
+	f.park(effect{})
+	f.hold(effect{})
+	f.enqueue(effect{})
+	f.Age(f, time.Hour)
+	young := f.deliver(effect{priority: 1})
+	f.unchanged("a purge", func() {
+		removed, last := f.purge(0, 100, 30*time.Minute)
+		sameIDs(f, "removed", removed)
+		same(f, "last", last, young[0])
+		sameIDs(f, "removed of delivered", f.purgeUndelivered("delivered", 100, 0))
+	})
+}
+
+func purgesUndelivered(f *fixture) {
+	dead, cancelled := f.bury(some(2)...), f.enqueue(some(1)...)
+	f.cancel(cancelled...)
+	expired := f.enqueue(effect{maxAge: time.Second})
+	f.Age(f, time.Minute)
+	f.expire(0, 100, 0)
+	f.Age(f, time.Hour)
+	young := f.bury(some(1)...)
+	for outcome, want := range map[string][]int64{"dead": dead, "cancelled": cancelled, "expired": expired} {
+		sameIDs(f, "removed later", f.purgeUndelivered(outcome, 100, 2*time.Hour))
+		sameIDs(f, "removed", f.purgeUndelivered(outcome, 100, time.Hour), want...)
+		f.fates("", want...)
+	}
+	f.fates("dead", young...)
+}
+
+func purgesOldest(f *fixture) {
+	ids := f.enqueue(some(3)...)
+	for _, i := range []int{2, 0, 1} {
+		f.cancel(ids[i])
+		f.Age(f, time.Hour)
+	}
+	sameIDs(f, "removed first", f.purgeUndelivered("cancelled", 1, time.Minute), ids[2])
+	sameIDs(f, "removed then", f.purgeUndelivered("cancelled", 1, time.Minute), ids[0])
+}
+
+func purgeUnblocks(f *fixture) {
+	dead := []int64{f.blocked("a"), f.blocked("b")}
+	next := f.enqueue(effect{tenant: "a", order: "o"}, effect{tenant: "b", order: "o"})
+	f.Age(f, time.Hour)
+	run(f, f.Store.ReplayDead, replaying(dead[1]))
+	sameIDs(f, "removed", f.purgeUndelivered("dead", 100, time.Minute), dead[0])
+	rows, _ := f.leaseDue(f.leasing(lane{tenant: "a"}, lane{tenant: "b"}))
+	sameIDs(f, "granted", granted(rows), next[0], dead[1])
+}
+
+func purgeFreesIdentity(f *fixture) {
+	ids := slices.Concat(f.deliver(effect{key: "a"}), f.bury(effect{key: "b"}))
+	f.Age(f, time.Hour)
+	f.purge(0, 100, time.Minute)
+	f.purgeUndelivered("dead", 100, time.Minute)
+	for i, id := range f.enqueue(effect{key: "a"}, effect{key: "b"}) {
+		if id <= ids[i] {
+			f.Errorf("id %d is used again", id)
+		}
+	}
+}
+
+var expireTests = []test{
+	{"settles what nobody leased within its age and the grace", expiresUnleased},
+	{"nothing that was ever leased, or parked", expiresNeverLeased},
+	{"keeps its place and its limit", expiresInPages},
+}
+
+// expire settles what was never leased and returns the ids.
+func (f *fixture) expire(after int64, examine int32, grace time.Duration) []int64 {
+	f.Helper()
+	ids, _ := f.expireFrom(after, examine, grace)
+	return ids
+}
+
+func (f *fixture) expireFrom(after int64, examine int32, grace time.Duration) (expired []int64, last int64) {
+	f.Helper()
+	for _, row := range run(f, f.Store.ExpireUnleased, db.ExpireUnleasedParams{AfterID: after, Examine: examine, Grace: grace.Microseconds()}) {
+		if row.Expired {
+			expired = append(expired, row.ID)
+		} else {
+			last = row.ID
+		}
+	}
+	return expired, last
+}
+
+func expiresUnleased(f *fixture) {
+	id := f.enqueue(effect{maxAge: time.Hour}, effect{maxAge: 3 * time.Hour}, effect{})[0]
+	f.Age(f, 90*time.Minute)
+	sameIDs(f, "expired within the grace", f.expire(0, 100, time.Hour))
+	f.Age(f, 30*time.Minute)
+	sameIDs(f, "expired after it", f.expire(0, 100, time.Hour), id)
+	s := f.settled(id)
+	same(f, "settlement", []any{s.Outcome, s.Cause, s.Reason, s.Attempt, s.Epoch, s.SettledBy},
+		[]any{"expired", "", "never leased within its age", int32(0), int64(0), int64(0)})
+	same(f, "queue", len(f.dump().Queue), 2)
+}
+
+func expiresNeverLeased(f *fixture) {
+	old := effect{maxAge: time.Second}
+	f.park(old)
+	run(f, f.Store.Release, f.hold(old).released())
+	h := f.take(f.leasing())
+	retry := h.retried(time.Hour)
+	retry.Unspent = true
+	run(f, f.Store.SettleRetry, retry)
+	f.hold(old)
+	f.Age(f, 24*time.Hour)
+	f.unchanged("an expiry", func() { sameIDs(f, "expired", f.expire(0, 100, 0)) })
+}
+
+func expiresInPages(f *fixture) {
+	ids := f.enqueue(effect{maxAge: time.Second}, effect{}, effect{maxAge: time.Second}, effect{maxAge: time.Second})
+	f.Age(f, time.Minute)
+	expired, last := f.expireFrom(0, 3, 0)
+	sameIDs(f, "expired", expired, ids[0], ids[2])
+	same(f, "last", last, ids[2])
+	expired, last = f.expireFrom(last, 3, 0)
+	sameIDs(f, "expired then", expired, ids[3])
+	same(f, "last then", last, ids[3])
+	expired, last = f.expireFrom(last, 3, 0)
+	same(f, "at the end", []int64{int64(len(expired)), last}, []int64{0, 0})
+}

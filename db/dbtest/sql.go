@@ -1,0 +1,166 @@
+package dbtest
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/fencepost-go/fencepost/internal/tables"
+)
+
+// SQL does what a harness on PostgreSQL does beside the store, alike for every driver: by statements of its own on a plain pool.
+type SQL struct {
+	DB     *sql.DB
+	Schema string // "" = outbox
+}
+
+// instants are the columns that Age moves.
+var instants = map[string][]string{
+	"message":     {"created_at"},
+	"queue":       {"due_at", "born_at", "expires_at", "leased_until", "replayed_at"},
+	"order_lease": {"leased_until"},
+	"settlement":  {"settled_at", "replayed_at"},
+	"worker":      {"started_at", "seen_at"},
+	"pause":       {"paused_at"},
+	"audit":       {"at"},
+}
+
+// Age is Harness.Age.
+func (s SQL) Age(t testing.TB, d time.Duration) {
+	t.Helper()
+	tx, err := s.DB.BeginTx(t.Context(), nil)
+	if err != nil {
+		t.Fatal("age: ", err)
+	}
+	defer tx.Rollback()
+	for table, columns := range instants {
+		var set []string
+		for _, column := range columns {
+			set = append(set, fmt.Sprintf(`%[1]s = CASE WHEN %[1]s IN ('0001-01-01 00:00:00+00', '9999-12-31 00:00:00+00') THEN %[1]s
+				ELSE %[1]s - $1 * interval '1 microsecond' END`, column))
+		}
+		statement := "UPDATE " + s.qualified(table) + " SET " + strings.Join(set, ", ")
+		if _, err := tx.ExecContext(t.Context(), statement, d.Microseconds()); err != nil {
+			t.Fatalf("age %s: %v", table, err)
+		}
+	}
+	if err := tx.Commit(); err != nil {
+		t.Fatal("age: ", err)
+	}
+}
+
+func (s SQL) qualified(table string) string {
+	schema := s.Schema
+	if schema == "" {
+		schema = "outbox"
+	}
+	return `"` + schema + `".` + table
+}
+
+// Reset is Harness.Reset. Ids go on.
+func (s SQL) Reset(t testing.TB) {
+	t.Helper()
+	for table := range instants {
+		if _, err := s.DB.ExecContext(t.Context(), "DELETE FROM "+s.qualified(table)); err != nil {
+			t.Fatalf("reset %s: %v", table, err)
+		}
+	}
+}
+
+// Dump is Harness.Dump: one snapshot of all tables.
+func (s SQL) Dump(t testing.TB) Dump {
+	t.Helper()
+	ctx := context.WithoutCancel(t.Context()) // also for tests that clean up
+	tx, err := s.DB.BeginTx(ctx, &sql.TxOptions{Isolation: sql.LevelRepeatableRead, ReadOnly: true})
+	if err != nil {
+		t.Fatal("dump: ", err)
+	}
+	defer tx.Rollback()
+	var d Dump
+	err = errors.Join(
+		tx.QueryRowContext(ctx, "SELECT clock_timestamp()").Scan(utc{&d.Now}),
+		read(ctx, tx, &d.Messages, s.sorted("id, source_position, max_age, created_at, priority, tenant, consumer, target, kind, key, order_key, "+
+			"source_event_id, digest, metadata, payload", "message", "id"),
+			func(m *tables.Message) []any {
+				return []any{
+					&m.ID, &m.SourcePosition, &m.MaxAge, utc{&m.CreatedAt}, &m.Priority, &m.Tenant, &m.Consumer, &m.Target, &m.Kind, &m.Key,
+					&m.OrderKey, &m.SourceEventID, &m.Digest, &m.Metadata, &m.Payload,
+				}
+			}),
+		read(ctx, tx, &d.Queue, s.sorted("message_id, leased_by, epoch, due_at, born_at, expires_at, leased_until, replayed_at, attempt, "+
+			"attempt_limit, replays, priority, state, unsure, token, consumer, target, kind, tenant, order_key, last_error", "queue", "message_id"),
+			func(q *tables.Queue) []any {
+				return []any{
+					&q.MessageID, &q.LeasedBy, &q.Epoch, utc{&q.DueAt}, utc{&q.BornAt}, utc{&q.ExpiresAt}, utc{&q.LeasedUntil}, utc{&q.ReplayedAt},
+					&q.Attempt, &q.AttemptLimit, &q.Replays, &q.Priority, &q.State, &q.Unsure, &q.Token, &q.Consumer, &q.Target, &q.Kind, &q.Tenant,
+					&q.OrderKey, &q.LastError,
+				}
+			}),
+		read(ctx, tx, &d.OrderLeases, s.sorted("message_id, leased_until, blocked, consumer, target, tenant, order_key", "order_lease",
+			`consumer COLLATE "C", target COLLATE "C", tenant COLLATE "C", order_key COLLATE "C"`),
+			func(o *tables.OrderLease) []any {
+				return []any{&o.MessageID, utc{&o.LeasedUntil}, &o.Blocked, &o.Consumer, &o.Target, &o.Tenant, &o.OrderKey}
+			}),
+		read(ctx, tx, &d.Settlements, s.sorted("message_id, epoch, settled_by, settled_at, replayed_at, attempt, replays, outcome, cause, reason, result",
+			"settlement", "message_id"),
+			func(r *tables.Settlement) []any {
+				return []any{
+					&r.MessageID, &r.Epoch, &r.SettledBy, utc{&r.SettledAt}, utc{&r.ReplayedAt}, &r.Attempt, &r.Replays, &r.Outcome, &r.Cause,
+					&r.Reason, &r.Result,
+				}
+			}),
+		read(ctx, tx, &d.Workers, s.sorted("id, started_at, seen_at, name, host", "worker", "id"),
+			func(w *tables.Worker) []any {
+				return []any{&w.ID, utc{&w.StartedAt}, utc{&w.SeenAt}, &w.Name, &w.Host}
+			}),
+		read(ctx, tx, &d.Pauses, s.sorted("paused_at, mode, consumer, target, kind, tenant, actor, reason", "pause",
+			`consumer COLLATE "C", target COLLATE "C", kind COLLATE "C", tenant COLLATE "C"`),
+			func(p *tables.Pause) []any {
+				return []any{utc{&p.PausedAt}, &p.Mode, &p.Consumer, &p.Target, &p.Kind, &p.Tenant, &p.Actor, &p.Reason}
+			}),
+		read(ctx, tx, &d.Audits, s.sorted("id, message_id, at, action, tenant, actor, reason, detail", "audit", "id"),
+			func(a *tables.Audit) []any {
+				return []any{&a.ID, &a.MessageID, utc{&a.At}, &a.Action, &a.Tenant, &a.Actor, &a.Reason, &a.Detail}
+			}),
+	)
+	if err != nil {
+		t.Fatal("dump: ", err)
+	}
+	return d
+}
+
+func (s SQL) sorted(columns, table, order string) string {
+	return "SELECT " + columns + " FROM " + s.qualified(table) + " ORDER BY " + order
+}
+
+func read[R any](ctx context.Context, tx *sql.Tx, into *[]R, query string, fields func(*R) []any) error {
+	rows, err := tx.QueryContext(ctx, query)
+	if err != nil {
+		return err
+	}
+	defer rows.Close()
+	for rows.Next() {
+		var row R
+		if err := rows.Scan(fields(&row)...); err != nil {
+			return err
+		}
+		*into = append(*into, row)
+	}
+	return rows.Err()
+}
+
+// utc scans an instant, which drivers return in one location or another.
+type utc struct{ t *time.Time }
+
+func (u utc) Scan(value any) error {
+	t, ok := value.(time.Time)
+	if !ok {
+		return fmt.Errorf("%T is no instant", value)
+	}
+	*u.t = t.UTC()
+	return nil
+}
