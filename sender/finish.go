@@ -1,0 +1,43 @@
+package sender
+
+import (
+	"time"
+
+	"github.com/fencepost-go/fencepost/outbox"
+)
+
+// finish takes in that a handler is done: its slot is free, and what came of the message is to be recorded.
+func (w *worker) finish(h *held, outcome outbox.Outcome, interrupted bool, done time.Time) {
+	delete(w.running, h)
+	h.expiry.Stop()
+	h.cancel(nil)
+	h.outcome, h.done = outcome, done
+	w.pace.took(done.Sub(h.started))
+	w.schedule.let(h.Lane())
+	switch {
+	case h.gone == outbox.ErrCancelled, h.gone == outbox.ErrLeaseLost && !w.acceptsLate(outcome):
+		w.counts.Lost++
+	case interrupted:
+		w.unwanted = append(w.unwanted, h)
+	default:
+		w.noteTarget(h)
+		w.finished = append(w.finished, h)
+		if h.OrderKey != "" {
+			w.following++
+		}
+	}
+}
+
+// acceptsLate says whether the outcome may still be recorded after the lease.
+func (w *worker) acceptsLate(outcome outbox.Outcome) bool {
+	return outcome.Verdict() == outbox.VerdictDelivered && w.consumer.Policy().AcceptLate
+}
+
+// noteTarget keeps count of the failures of a lane's target. Every other outcome shows that the target can be reached.
+func (w *worker) noteTarget(h *held) {
+	if h.outcome.Verdict() == outbox.VerdictUnavailable {
+		h.failures = w.schedule.unavailable(h.Lane(), h.started, h.done)
+	} else {
+		w.schedule.reached(h.Lane())
+	}
+}

@@ -1,0 +1,116 @@
+package sender
+
+import (
+	"context"
+	"time"
+
+	"github.com/fencepost-go/fencepost/outbox"
+)
+
+// lease looks for due messages and leases what there is room for.
+func (w *worker) lease(now time.Time) {
+	room := w.room()
+	if room <= 0 || w.stop.begun || w.uncertain || !w.may(leasing, now) {
+		return
+	}
+	at := w.schedule.scanAt()
+	if !now.Before(at) {
+		w.scan()
+		return
+	}
+	w.look(at)
+	if p, ok := w.schedule.plan(now, min(room, w.config.Batch)); ok {
+		w.pass(p)
+	}
+}
+
+// room is how many messages there are slots for, with some to wait where handlers are short. Those that wait are used up by half before
+// more are leased, so that a lease is not asked for each.
+func (w *worker) room() int {
+	ahead := w.pace.ahead(w.config.Slots, w.config.Batch)
+	occupied := len(w.running) + len(w.waiting) + w.following
+	if over := occupied - w.config.Slots; over >= 0 && over > ahead/2 {
+		return 0
+	}
+	room := w.config.Slots + ahead - occupied
+	if w.once {
+		room = min(room, onceAtMost-w.counts.Leased)
+	}
+	return room
+}
+
+// scan asks which lanes have due messages.
+func (w *worker) scan() {
+	began := time.Now()
+	var due []outbox.DueLane
+	w.schedule.scan()
+	w.call(leasing, func(ctx context.Context) (err error) {
+		due, err = w.box.DueLanes(ctx, outbox.LaneQuery{Consumer: w.consumer, Kinds: w.kinds, Scope: w.config.Scope, Limit: maxDueLanes})
+		return err
+	}, func(err error) {
+		now := time.Now()
+		if err != nil {
+			w.schedule.wake()
+			w.leaseFailed(err)
+			return
+		}
+		w.schedule.scanned(due, began, now)
+		if len(due) == 0 {
+			w.outage.worked(leasing, now)
+			w.observer.Rescan(w.handlers, w.consumer, now.Sub(began))
+		}
+	})
+}
+
+// pass leases from the lanes of a plan.
+func (w *worker) pass(p plan) {
+	request := outbox.LeasePlan{
+		Consumer: w.consumer, Worker: w.id, Scope: w.config.Scope, For: p.lease,
+		Lanes: p.planned(), Quota: p.quota, Limit: p.limit,
+	}
+	began := time.Now()
+	var pass outbox.Pass
+	w.call(leasing, func(ctx context.Context) (err error) {
+		pass, err = w.box.LeaseLanes(ctx, request)
+		return err
+	}, func(err error) {
+		now := time.Now()
+		if err != nil {
+			w.leaseFailed(err)
+			return
+		}
+		w.outage.worked(leasing, now)
+		if w.schedule.passed(p, pass.Lanes, len(pass.Messages)+len(pass.Buried), now.Sub(began), now) {
+			w.observer.Rescan(w.handlers, w.consumer, w.schedule.took)
+		}
+		w.counts.Dead += len(pass.Buried)
+		w.take(pass.Messages, p.lease, began)
+	})
+}
+
+// planned is what to ask for.
+func (p plan) planned() []outbox.PlannedLane {
+	lanes := make([]outbox.PlannedLane, len(p.lanes))
+	for i, l := range p.lanes {
+		lanes[i] = outbox.PlannedLane{Lane: l.Lane, After: l.mark}
+	}
+	return lanes
+}
+
+// leaseFailed ends a RunOnce; a Run tries again.
+func (w *worker) leaseFailed(err error) {
+	if w.once {
+		w.beginStop(err)
+	}
+}
+
+// take holds messages that were leased for so long, and asked for at the given time.
+func (w *worker) take(messages []outbox.Message, lease time.Duration, since time.Time) {
+	w.counts.Leased += len(messages)
+	for _, m := range messages {
+		w.schedule.take(m.Lane())
+		w.waiting = append(w.waiting, &held{
+			Message: m, handler: w.config.Handlers[m.Kind], since: since, lease: lease, ends: since.Add(lease),
+		})
+	}
+}

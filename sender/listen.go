@@ -1,0 +1,63 @@
+package sender
+
+import (
+	"context"
+	"errors"
+	"math/rand/v2"
+	"time"
+
+	"github.com/fencepost-go/fencepost/db"
+)
+
+const (
+	firstReconnect = time.Second
+	lastReconnect  = 30 * time.Second
+	deafReconnect  = 5 * time.Minute
+)
+
+// listen starts what the configuration asks for to hear of commits in other processes, and to tell them of ours. It ends with ctx.
+func (w *worker) listen(ctx context.Context) {
+	if w.config.Notify {
+		w.hinters.Go(func() { _ = w.box.RunNotifier(ctx) })
+	}
+	if w.config.Listen {
+		w.hinters.Go(func() { w.hear(ctx) })
+	}
+}
+
+// hear keeps a listening connection. Hints are lost while there is none, which the store makes up for with a hint at each connect; the poll
+// serves meanwhile.
+func (w *worker) hear(ctx context.Context) {
+	deaf := false
+	for wait := firstReconnect; ; wait = min(2*wait, lastReconnect) {
+		began := time.Now()
+		err := w.box.Store().Listen(ctx, w.hint)
+		switch {
+		case ctx.Err() != nil:
+			return
+		case errors.Is(err, db.ErrNoListener):
+			w.log.Error("cannot listen; the poll serves", "error", err)
+			return
+		case errors.Is(err, db.ErrDeafListener):
+			if !deaf {
+				w.log.Warn("hints do not arrive, as behind a transaction pooler; the poll serves", "error", err)
+			}
+			deaf, wait = true, deafReconnect
+		case time.Since(began) > lastReconnect:
+			wait = firstReconnect
+		}
+		select {
+		case <-ctx.Done():
+			return
+		case <-time.After(wait + rand.N(wait/2)):
+		}
+	}
+}
+
+// hint wakes the loop and never blocks.
+func (w *worker) hint() {
+	select {
+	case w.hinted <- struct{}{}:
+	default: // it will look anyway
+	}
+}

@@ -1,0 +1,45 @@
+package sender
+
+import (
+	"context"
+	"time"
+
+	"github.com/fencepost-go/fencepost/outbox"
+)
+
+// release gives messages back that were not performed, with their attempts. One that cannot be given back before its lease ends is leased
+// again then, and its attempt stays spent.
+func (w *worker) release(now time.Time) {
+	if len(w.unwanted) == 0 {
+		if !w.busy[releasing] {
+			w.outage.forget(releasing)
+		}
+		return
+	}
+	if !w.may(releasing, now) {
+		return
+	}
+	batch := w.unwanted
+	w.unwanted = nil
+	messages := make([]outbox.Message, len(batch))
+	for i, h := range batch {
+		messages[i] = h.Message
+	}
+	w.call(releasing, func(ctx context.Context) error {
+		return w.box.ReleaseMany(ctx, messages)
+	}, func(err error) {
+		now := time.Now()
+		if err == nil {
+			w.outage.worked(releasing, now)
+			w.counts.Released += len(batch)
+			return
+		}
+		for _, h := range batch {
+			if now.Before(h.ends) {
+				w.unwanted = append(w.unwanted, h)
+			} else {
+				w.counts.Lost++
+			}
+		}
+	})
+}

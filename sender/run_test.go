@@ -1,0 +1,97 @@
+package sender
+
+import (
+	"context"
+	"errors"
+	"reflect"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/fencepost-go/fencepost/outbox"
+)
+
+func TestRunPerformsWhatIsEnqueued(t *testing.T) {
+	inBubble(t, outbox.Policy{}, func(b *bench) {
+		var performed journal
+		stop := b.run(b.sender(Config{Handlers: doing(func(_ context.Context, m outbox.Message) error {
+			performed.note(m)
+			return nil
+		})}))
+		wait(time.Second)
+		ids := b.enqueue(effect("a"), effect("b"))
+		wait(100 * time.Millisecond) // woken: less than a poll
+		if got := performed.list(); !slices.Equal(got, []string{"a", "b"}) {
+			t.Errorf("performed %v", got)
+		}
+		if got := b.outcomes(); got[ids[0]] != "delivered" || got[ids[1]] != "delivered" {
+			t.Errorf("settled %v", got)
+		}
+		if err := stop(); err != nil {
+			t.Error(err)
+		}
+	})
+}
+
+func TestIdlePollIsOneQuery(t *testing.T) {
+	inBubble(t, outbox.Policy{}, func(b *bench) {
+		stop := b.run(b.sender(Config{Handlers: doing(succeed)}))
+		wait(0)
+		if got, want := b.took(), []string{"ReadVersion", "CheckRole", "RegisterWorker", "DueLanes"}; !slices.Equal(got, want) {
+			t.Errorf("started with %v, want %v", got, want)
+		}
+		wait(9900 * time.Millisecond)
+		want := slices.Repeat([]string{"DueLanes"}, 19) // every 500 ms
+		if got := b.took(); !slices.Equal(got, want) {
+			t.Errorf("idle with %v, want %v", got, want)
+		}
+		wait(time.Second)
+		if got := b.took(); !slices.Contains(got, "TouchWorker") {
+			t.Errorf("after 10 s only %v", got)
+		}
+		if err := stop(); err != nil {
+			t.Error(err)
+		}
+	})
+}
+
+func TestNoHandlersNoQuery(t *testing.T) {
+	inBubble(t, outbox.Policy{}, func(b *bench) {
+		s := b.sender(Config{})
+		stop := b.run(s)
+		b.enqueue(effect("a"))
+		wait(time.Minute)
+		counts := b.runOnce(s)
+		if err := stop(); err != nil {
+			t.Error(err)
+		}
+		if got := b.took(); len(got) > 0 || counts != (Counts{}) {
+			t.Errorf("sent %v, counted %+v", got, counts)
+		}
+	})
+}
+
+func TestRunOnce(t *testing.T) {
+	inBubble(t, outbox.Policy{MaxAttempts: 2, InitialDelay: time.Minute}, func(b *bench) {
+		fail := errors.New("refused")
+		s := b.sender(Config{Handlers: doing(func(_ context.Context, m outbox.Message) error {
+			switch m.Key {
+			case "retried":
+				return fail
+			case "dead":
+				return outbox.Permanent(fail)
+			case "parked":
+				return outbox.Unknown(fail)
+			}
+			return nil
+		})})
+		b.enqueue(effect("delivered"), effect("retried"), effect("dead"), effect("parked"), effect("later", func(e *outbox.Effect) { e.Delay = time.Hour }))
+		if got, want := b.runOnce(s), (Counts{Leased: 4, Delivered: 1, Retried: 1, Dead: 1, Parked: 1}); !reflect.DeepEqual(got, want) {
+			t.Errorf("first %+v, want %+v", got, want)
+		}
+		wait(time.Minute)
+		if got, want := b.runOnce(s), (Counts{Leased: 1, Dead: 1}); !reflect.DeepEqual(got, want) {
+			t.Errorf("second %+v, want %+v", got, want)
+		}
+	})
+}

@@ -1,0 +1,161 @@
+package sender
+
+import (
+	"context"
+	"time"
+
+	"github.com/fencepost-go/fencepost/outbox"
+)
+
+const (
+	flushAfter = 5 * time.Millisecond // finished messages wait so long for company
+	flushFull  = 100                  // or until there are so many
+	settleMost = 1_000                // of one call
+)
+
+// settle records what came of finished messages.
+func (w *worker) settle(now time.Time) {
+	w.dropUnanswered(now)
+	if len(w.finished) == 0 {
+		if !w.busy[settling] {
+			w.outage.forget(settling)
+		}
+		return
+	}
+	if at := w.flushAt(); now.Before(at) {
+		w.look(at)
+		return
+	}
+	if !w.may(settling, now) {
+		return
+	}
+	n := min(len(w.finished), settleMost)
+	batch := w.finished[:n:n]
+	w.finished = w.finished[n:]
+	w.record(batch)
+}
+
+// flushAt is when the next settle is due. The next message of an order key waits for it, so ordered messages do not wait.
+func (w *worker) flushAt() time.Time {
+	if len(w.finished) >= flushFull || w.following > 0 || w.uncertain || w.stop.begun {
+		return time.Time{}
+	}
+	return w.finished[0].done.Add(flushAfter)
+}
+
+func (w *worker) record(batch []*held) {
+	settlings := make([]outbox.Settling, len(batch))
+	for i, h := range batch {
+		settlings[i] = outbox.Settling{Message: h.Message, Outcome: h.outcome, Reconciles: h.handler.Reconcile != nil, Failures: h.failures}
+	}
+	follow := w.following > 0 && !w.stop.begun
+	worker, lease := w.id, w.shortest
+	var results []outbox.Result
+	var successors []outbox.Message
+	var since time.Time
+	var followErr error
+	w.call(settling, func(ctx context.Context) (err error) {
+		results, err = w.box.SettleMany(ctx, w.consumer, w.config.Scope, settlings)
+		if err == nil && follow {
+			since = time.Now()
+			successors, followErr = w.box.LeaseSuccessors(ctx, outbox.SuccessorPlan{
+				Consumer: w.consumer, Worker: worker, Scope: w.config.Scope, For: lease, Kinds: w.kinds, Settled: ended(settlings, results),
+			})
+		}
+		return err
+	}, func(err error) {
+		now := time.Now()
+		if err == nil {
+			w.outage.worked(settling, now)
+		}
+		w.settled(batch, results, now)
+		w.take(successors, lease, since)
+		if followErr != nil {
+			w.outage.failed(leasing, followErr, now)
+			w.leaseFailed(followErr)
+		}
+	})
+}
+
+// ended are the settled messages whose order keys are free for the next message.
+func ended(settlings []outbox.Settling, results []outbox.Result) []outbox.Message {
+	var messages []outbox.Message
+	for i, result := range results {
+		if result.Status == outbox.Acknowledged || result.Status == outbox.DeadLettered {
+			messages = append(messages, settlings[i].Message)
+		}
+	}
+	return messages
+}
+
+// settled takes in the answer to a settle. What was not answered is settled again until its lease ends; results are nil when no statement was
+// sent.
+func (w *worker) settled(batch []*held, results []outbox.Result, now time.Time) {
+	var unanswered []*held
+	for i, h := range batch {
+		if results == nil || results[i].Status == outbox.SettleUnknown {
+			h.unanswered = true
+			unanswered = append(unanswered, h)
+			continue
+		}
+		w.tally(h.outcome, results[i])
+		w.dismiss(h, now.Add(results[i].Delay))
+	}
+	w.finished = append(unanswered, w.finished...)
+	w.uncertain = len(unanswered) > 0
+}
+
+func (w *worker) tally(outcome outbox.Outcome, result outbox.Result) {
+	switch {
+	case result.Status == outbox.Acknowledged, result.Recorded && outcome.Verdict() == outbox.VerdictDelivered:
+		w.counts.Delivered++
+	case result.Status == outbox.DeadLettered:
+		w.counts.Dead++
+	case result.Status == outbox.Parked:
+		w.counts.Parked++
+	case result.Status == outbox.RetryScheduled, result.Recorded:
+		w.counts.Retried++
+	default:
+		w.counts.Lost++
+	}
+}
+
+// dropUnanswered gives up messages whose settle was not answered before their lease ended: whoever leases them next decides.
+func (w *worker) dropUnanswered(now time.Time) {
+	if !w.uncertain || w.busy[settling] {
+		return
+	}
+	kept := w.finished[:0]
+	w.uncertain = false
+	for _, h := range w.finished {
+		if h.unanswered && !now.Before(h.ends) {
+			w.reportUnanswered(h)
+			w.counts.Lost++
+			w.dismiss(h, now)
+			continue
+		}
+		if h.unanswered {
+			w.uncertain = true
+			w.look(h.ends)
+		}
+		kept = append(kept, h)
+	}
+	clear(w.finished[len(kept):])
+	w.finished = kept
+}
+
+// reportUnanswered logs what an operator needs to find out whether the outcome was recorded.
+func (w *worker) reportUnanswered(h *held) {
+	w.log.Error("settle was not answered before the lease ended; it may or may not be recorded",
+		"id", h.ID, "key", h.Key, "epoch", h.Epoch, "outcome", h.outcome.Verdict().String())
+}
+
+// dismiss lets go of a message whose outcome is recorded or given up. Its lane, if unavailable, may be probed from then on.
+func (w *worker) dismiss(h *held, probe time.Time) {
+	if h.OrderKey != "" {
+		w.following--
+	}
+	if h.outcome.Verdict() == outbox.VerdictUnavailable {
+		w.schedule.delayed(h.Lane(), probe)
+	}
+}

@@ -1,0 +1,145 @@
+package sender
+
+import (
+	"cmp"
+	"iter"
+	"slices"
+	"time"
+
+	"github.com/fencepost-go/fencepost/outbox"
+)
+
+const (
+	maxLanes    = 1_000 // of one pass
+	minLanes    = 16    // offered to a pass however little it may lease
+	patientTurn = 8     // one turn in so many is the one of the lane that has waited longest
+)
+
+// A plan is one pass to be made.
+type plan struct {
+	lanes        []*lane // in the order to serve them
+	tenants      int     // the first so many are each another tenant's first choice; none for a probe
+	lease        time.Duration
+	quota, limit int
+}
+
+// plan gives the next pass, with room for so many messages.
+//
+// Tenants are served round robin: the pass starts with the tenant whose turn it is, and its room is shared evenly among the first lanes of
+// all; their second lanes get what the first ones leave. Within a tenant the highest priority is first, and of one priority the lane that
+// has waited longest; but one turn in eight goes to the lane that has waited longest of all, so that the lowest priority still moves.
+// Lanes of kinds whose leases differ in length take different passes.
+func (s *schedule) plan(now time.Time, room int) (plan, bool) {
+	if p, ok := s.probe(now, room); ok {
+		return p, true
+	}
+	p := plan{limit: room}
+	most := min(maxLanes, max(minLanes, 4*room))
+	var turns [][]*lane
+	for t := range s.inTurn() {
+		lanes := slices.DeleteFunc(t.turn(), func(l *lane) bool {
+			if s.troubles[l.Lane] != nil {
+				return true
+			}
+			if p.lease == 0 {
+				p.lease = s.leases[l.Kind]
+			}
+			return s.leases[l.Kind] != p.lease
+		})
+		if len(lanes) > 0 {
+			turns = append(turns, lanes)
+		}
+		if len(turns) == most {
+			break
+		}
+	}
+	p.tenants = len(turns)
+	for choice, more := 0, true; more && len(p.lanes) < most; choice++ {
+		more = false
+		for _, lanes := range turns {
+			if choice < len(lanes) && len(p.lanes) < most {
+				p.lanes, more = append(p.lanes, lanes[choice]), true
+			}
+		}
+	}
+	if p.tenants == 0 {
+		return plan{}, false
+	}
+	p.quota = (room + p.tenants - 1) / p.tenants
+	return p, true
+}
+
+// inTurn yields the tenants from the one whose turn it is.
+func (s *schedule) inTurn() iter.Seq[*tenant] {
+	at, _ := slices.BinarySearchFunc(s.ring, s.first, compareTenant)
+	return func(yield func(*tenant) bool) {
+		for i := range s.ring {
+			if !yield(s.ring[(at+i)%len(s.ring)]) {
+				return
+			}
+		}
+	}
+}
+
+// turn gives the lanes of a tenant in the order of its next turn.
+func (t *tenant) turn() []*lane {
+	patient := t.turns%patientTurn == patientTurn-1
+	return slices.SortedFunc(slices.Values(t.lanes), func(a, b *lane) int {
+		if byPriority := cmp.Compare(b.Priority, a.Priority); byPriority != 0 && !patient {
+			return byPriority
+		}
+		return cmp.Or(cmp.Compare(a.served, b.served), a.since.Compare(b.since), cmp.Compare(a.Kind, b.Kind), cmp.Compare(b.Priority, a.Priority))
+	})
+}
+
+// passed takes in how far a pass came and how many messages it moved, by leasing or burying them. It says whether that completes a rescan:
+// the first pass after a scan, which starts at the front of its lanes, counts as part of it.
+func (s *schedule) passed(p plan, progress []outbox.LaneProgress, moved int, took time.Duration, ended time.Time) (rescanned bool) {
+	s.count++
+	if rescanned = s.fresh; rescanned {
+		s.fresh, s.ended, s.took = false, ended, s.took+took
+	}
+	s.fruitful = s.fruitful || moved > 0
+	last := -1
+	for i, l := range p.lanes {
+		at := progress[i]
+		l.mark = at.Examined
+		if at.Picked > 0 {
+			l.served = s.count
+		}
+		if at.Reached {
+			last = i
+			if i < p.tenants {
+				s.tenantOf(l).turns++
+			}
+		}
+		if at.Drained {
+			s.drain(l)
+		}
+	}
+	if last >= 0 && p.tenants > 0 {
+		s.passTurn(p, last, progress[last].Picked)
+	}
+	return rescanned
+}
+
+// passTurn hands the next turn to the tenant after the last one that had its share. One that was cut short by the room goes first.
+func (s *schedule) passTurn(p plan, last, picked int) {
+	s.first = p.lanes[last].Tenant
+	if picked >= p.quota || last >= p.tenants {
+		s.first += "\x00" // the least name above it
+	}
+}
+
+func (s *schedule) tenantOf(l *lane) *tenant {
+	at, _ := slices.BinarySearchFunc(s.ring, l.Tenant, compareTenant)
+	return s.ring[at]
+}
+
+// drain takes a lane out of its tenant's turns until the next scan.
+func (s *schedule) drain(l *lane) {
+	t := s.tenantOf(l)
+	t.lanes = slices.DeleteFunc(t.lanes, func(other *lane) bool { return other == l })
+	l.drained = true
+	s.open--
+}

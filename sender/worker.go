@@ -1,0 +1,197 @@
+package sender
+
+import (
+	"context"
+	"sync"
+	"time"
+
+	"github.com/fencepost-go/fencepost/outbox"
+)
+
+// A worker is one run of a sender. One goroutine, the loop, owns all of it. Handlers and database calls run beside the loop, at most one
+// call of each operation at a time, and end with an event: a function that the loop calls. So nothing here is locked, no call to the database
+// holds up another or a handler, and every goroutine ends with the event it sends.
+type worker struct {
+	*Sender
+	once     bool
+	id       int64 // in the leases it takes
+	schedule *schedule
+	counts   Counts
+
+	events  chan func()
+	alarm   time.Time // when the loop looks again at the latest
+	woken   <-chan struct{}
+	hinted  chan struct{} // by the database
+	hinters sync.WaitGroup
+
+	calls    context.Context // of database calls: detached from Run's, it ends when a stop can wait no longer
+	endCalls context.CancelFunc
+	busy     [operations]bool
+	inFlight int
+	outage   outage
+
+	handlers  context.Context // of handlers: detached too
+	pace      pace
+	waiting   []*held            // for a slot, in the order to start them
+	running   map[*held]struct{} // their handlers
+	finished  []*held            // to be settled
+	unwanted  []*held            // to be released
+	following int                // ordered messages that finished and hold their slot for a successor
+	uncertain bool               // a settle of a held message was not answered
+
+	renewAt, touchAt time.Time
+	stop             stop
+}
+
+// held is a message with its lease.
+type held struct {
+	outbox.Message
+	handler Handler
+	since   time.Time     // before the lease was asked for
+	lease   time.Duration // its length as it was asked for last
+	ends    time.Time     // the lease, never later than by the database's clock
+	gone    error         // what a renewal said: the lease is lost, or the message cancelled
+
+	context context.Context
+	cancel  context.CancelCauseFunc
+	expiry  *time.Timer // cancels the context when the lease ends
+	started time.Time
+
+	outcome    outbox.Outcome
+	done       time.Time
+	failures   int  // of its lane's target, in a row
+	unanswered bool // a settle was sent
+}
+
+// An operation is a kind of database call.
+type operation int
+
+const (
+	settling operation = iota
+	renewing
+	releasing
+	leasing // scans too
+	touching
+	operations // their number
+)
+
+func (o operation) String() string {
+	return [...]string{"settle", "renew", "release", "lease", "touch"}[o]
+}
+
+func (s *Sender) newWorker(ctx context.Context) *worker {
+	w := &worker{
+		Sender:   s,
+		schedule: newSchedule(s.config.Poll, s.leases),
+		events:   make(chan func(), s.config.Slots+int(operations)), // each sender of an event has room for its one
+		hinted:   make(chan struct{}, 1),
+		handlers: context.WithoutCancel(ctx),
+		running:  map[*held]struct{}{},
+		pace:     pace{lease: s.shortest},
+		outage:   newOutage(s.log, s.shortest),
+	}
+	w.calls, w.endCalls = context.WithCancel(w.handlers)
+	return w
+}
+
+// run is the loop.
+func (w *worker) run(ctx context.Context) error {
+	defer w.endCalls()
+	var silence func()
+	w.woken, silence = w.box.Woken()
+	defer silence()
+	hinting, hush := context.WithCancel(ctx)
+	defer w.hinters.Wait()
+	defer hush()
+	w.listen(hinting)
+	timer := time.NewTimer(0)
+	defer timer.Stop()
+	ended := ctx.Done()
+	for {
+		now := time.Now()
+		w.alarm = now.Add(time.Hour)
+		w.advance(now)
+		if w.over() {
+			return w.result()
+		}
+		timer.Reset(w.alarm.Sub(now))
+		select {
+		case event := <-w.events:
+			event()
+			w.drainEvents()
+		case <-w.woken:
+			w.schedule.wake()
+		case <-w.hinted:
+			w.schedule.wake()
+		case <-timer.C:
+		case <-ended:
+			ended = nil
+			w.beginStop(nil)
+		}
+	}
+}
+
+// drainEvents handles what is there already, so that one look around serves all of it.
+func (w *worker) drainEvents() {
+	for range len(w.events) {
+		(<-w.events)()
+	}
+}
+
+// advance starts everything that can start now. Where a resource is short, the earlier step gets it: what was performed is recorded before
+// more is taken on.
+func (w *worker) advance(now time.Time) {
+	w.endStop(now)
+	w.startWaiting(now)
+	steps := [operations]func(time.Time){settling: w.settle, renewing: w.renew, releasing: w.release, leasing: w.lease, touching: w.touch}
+	for op, step := range steps {
+		if operation(op) != w.outage.last {
+			step(now)
+		}
+	}
+	// While the database is down there is one call at a time. The operation that failed last waits for the others, lest they never have a turn.
+	if w.outage.down {
+		steps[w.outage.last](now)
+	}
+}
+
+// look makes the loop look again at the given time at the latest.
+func (w *worker) look(at time.Time) {
+	if at.Before(w.alarm) {
+		w.alarm = at
+	}
+}
+
+// may says whether a database call of the operation can start now.
+func (w *worker) may(op operation, now time.Time) bool {
+	if w.busy[op] || w.calls.Err() != nil {
+		return false
+	}
+	if !w.outage.down {
+		return true
+	}
+	if now.Before(w.outage.next) {
+		w.look(w.outage.next)
+		return false
+	}
+	return w.inFlight == 0
+}
+
+// call makes a database call beside the loop, which then calls answer.
+func (w *worker) call(op operation, do func(context.Context) error, answer func(error)) {
+	w.busy[op] = true
+	w.inFlight++
+	go func() {
+		ctx, cancel := context.WithTimeout(w.calls, w.shortest/3)
+		defer cancel()
+		err := do(ctx)
+		w.events <- func() {
+			w.busy[op] = false
+			w.inFlight--
+			if err != nil && w.calls.Err() == nil {
+				w.outage.failed(op, err, time.Now())
+			}
+			answer(err)
+		}
+	}()
+}
