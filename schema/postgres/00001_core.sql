@@ -3,6 +3,7 @@
 --
 -- Conventions: "never" is 0001-01-01 for an instant in the past and 9999-12-31 for one in the future, since no driver scans
 -- an infinity; texts are NOT NULL with '' for absent; lengths are in bytes; durations are bigint microseconds, 0 = none.
+-- Blank is what btrim leaves empty; a vertical tab is \x0B there, since E'\v' is the letter.
 -- Each bound that Go checks stands here again, so that a row written by hand cannot poison a sender.
 
 -- +goose Up
@@ -29,12 +30,12 @@ CREATE TABLE outbox.message (
     CONSTRAINT message_pkey PRIMARY KEY (id),
     CONSTRAINT message_key_unique UNIQUE (tenant, consumer, key),
     CONSTRAINT message_id_check CHECK (id > 0),
-    CONSTRAINT message_tenant_check CHECK (octet_length(tenant) <= 128 AND tenant <> '*' AND (tenant = '' OR btrim(tenant, E' \t\n\v\f\r') <> '')),
-    CONSTRAINT message_consumer_check CHECK (octet_length(consumer) <= 128 AND consumer <> '*' AND btrim(consumer, E' \t\n\v\f\r') <> ''),
-    CONSTRAINT message_target_check CHECK (octet_length(target) <= 128 AND target <> '*' AND btrim(target, E' \t\n\v\f\r') <> ''),
-    CONSTRAINT message_kind_check CHECK (octet_length(kind) <= 128 AND kind <> '*' AND btrim(kind, E' \t\n\v\f\r') <> ''),
-    CONSTRAINT message_key_check CHECK (octet_length(key) <= 255 AND btrim(key, E' \t\n\v\f\r') <> ''),
-    CONSTRAINT message_order_key_check CHECK (octet_length(order_key) <= 128 AND (order_key = '' OR btrim(order_key, E' \t\n\v\f\r') <> '')),
+    CONSTRAINT message_tenant_check CHECK (octet_length(tenant) <= 128 AND tenant <> '*' AND (tenant = '' OR btrim(tenant, E' \t\n\x0B\f\r') <> '')),
+    CONSTRAINT message_consumer_check CHECK (octet_length(consumer) <= 128 AND consumer <> '*' AND btrim(consumer, E' \t\n\x0B\f\r') <> ''),
+    CONSTRAINT message_target_check CHECK (octet_length(target) <= 128 AND target <> '*' AND btrim(target, E' \t\n\x0B\f\r') <> ''),
+    CONSTRAINT message_kind_check CHECK (octet_length(kind) <= 128 AND kind <> '*' AND btrim(kind, E' \t\n\x0B\f\r') <> ''),
+    CONSTRAINT message_key_check CHECK (octet_length(key) <= 255 AND btrim(key, E' \t\n\x0B\f\r') <> ''),
+    CONSTRAINT message_order_key_check CHECK (octet_length(order_key) <= 128 AND (order_key = '' OR btrim(order_key, E' \t\n\x0B\f\r') <> '')),
     CONSTRAINT message_source_check CHECK (source_position >= 0 AND octet_length(source_event_id) <= 64),
     CONSTRAINT message_max_age_check CHECK (max_age BETWEEN 0 AND 3155760000000000),
     CONSTRAINT message_created_at_check CHECK (created_at BETWEEN '2000-01-01 00:00:00+00' AND '9999-12-31 00:00:00+00'),
@@ -132,7 +133,7 @@ CREATE TABLE outbox.settlement (
     CONSTRAINT settlement_pkey PRIMARY KEY (message_id),
     CONSTRAINT settlement_outcome_check CHECK (outcome IN ('delivered', 'dead', 'cancelled', 'expired')),
     CONSTRAINT settlement_cause_check CHECK (
-        (outcome = 'dead' AND cause IN ('permanent', 'moot', 'attempts', 'age', 'exhausted') AND btrim(reason, E' \t\n\v\f\r') <> '')
+        (outcome = 'dead' AND cause IN ('permanent', 'moot', 'attempts', 'age', 'exhausted') AND btrim(reason, E' \t\n\x0B\f\r') <> '')
         OR (outcome <> 'dead' AND cause = '')),
     CONSTRAINT settlement_count_check CHECK (epoch >= 0 AND attempt BETWEEN 0 AND 10000 AND replays >= 0),
     CONSTRAINT settlement_reason_check CHECK (octet_length(reason) <= 4096),
@@ -154,7 +155,7 @@ CREATE TABLE outbox.worker (
     name       text NOT NULL,
     host       text NOT NULL,
     CONSTRAINT worker_pkey PRIMARY KEY (id),
-    CONSTRAINT worker_name_check CHECK (octet_length(name) <= 128 AND btrim(name, E' \t\n\v\f\r') <> ''),
+    CONSTRAINT worker_name_check CHECK (octet_length(name) <= 128 AND btrim(name, E' \t\n\x0B\f\r') <> ''),
     CONSTRAINT worker_host_check CHECK (octet_length(host) <= 255)
 ) WITH (fillfactor = 50);
 
@@ -174,8 +175,8 @@ CREATE TABLE outbox.pause (
     CONSTRAINT pause_mode_check CHECK (mode IN (0, 1)),
     CONSTRAINT pause_name_check CHECK (octet_length(consumer) BETWEEN 1 AND 128 AND octet_length(target) BETWEEN 1 AND 128
         AND octet_length(kind) BETWEEN 1 AND 128 AND octet_length(tenant) <= 128),
-    CONSTRAINT pause_actor_check CHECK (octet_length(actor) <= 128 AND btrim(actor, E' \t\n\v\f\r') <> ''),
-    CONSTRAINT pause_reason_check CHECK (octet_length(reason) <= 4096 AND btrim(reason, E' \t\n\v\f\r') <> '')
+    CONSTRAINT pause_actor_check CHECK (octet_length(actor) <= 128 AND btrim(actor, E' \t\n\x0B\f\r') <> ''),
+    CONSTRAINT pause_reason_check CHECK (octet_length(reason) <= 4096 AND btrim(reason, E' \t\n\x0B\f\r') <> '')
 );
 
 -- What operators did, written by the statement that does it. message_id 0 = not about one message.
@@ -190,8 +191,8 @@ CREATE TABLE outbox.audit (
     detail     text NOT NULL DEFAULT '',
     CONSTRAINT audit_pkey PRIMARY KEY (id),
     CONSTRAINT audit_action_check CHECK (action IN ('cancel', 'replay', 'resolve', 'pause', 'resume', 'release', 'unblock')),
-    CONSTRAINT audit_actor_check CHECK (octet_length(actor) <= 128 AND btrim(actor, E' \t\n\v\f\r') <> ''),
-    CONSTRAINT audit_reason_check CHECK (octet_length(reason) <= 4096 AND btrim(reason, E' \t\n\v\f\r') <> '')
+    CONSTRAINT audit_actor_check CHECK (octet_length(actor) <= 128 AND btrim(actor, E' \t\n\x0B\f\r') <> ''),
+    CONSTRAINT audit_reason_check CHECK (octet_length(reason) <= 4096 AND btrim(reason, E' \t\n\x0B\f\r') <> '')
 );
 
 CREATE INDEX audit_message ON outbox.audit (message_id) WHERE message_id <> 0;
