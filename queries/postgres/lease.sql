@@ -1,7 +1,8 @@
 -- Lease: find due lanes, lease due messages, keep, extend and give back a lease.
 --
 -- Boundaries, everywhere: due when due_at <= now, over when leased_until <= now, too old when the expiry <= now, spent when
--- attempt >= limit. Predicates that bound an index scan use now(); guards that judge a lease use clock_timestamp().
+-- attempt >= limit. Predicates that bound an index scan use now(); guards that judge a lease use clock_timestamp(). Ids come in rising
+-- order: width_bucket finds a row's own argument by bisection.
 
 -- DueLanes lists the lanes that have a due message, with the instant the earliest one came due: a loose scan that reads one index
 -- entry a lane. Each seed (consumer, target, kind) names where it goes on: after (tenant, priority), or, when not all tenants are in
@@ -404,7 +405,7 @@ renewed AS (
     UPDATE outbox.queue AS q
     SET leased_until = GREATEST(q.leased_until, (SELECT s.until FROM stamp AS s))
     WHERE q.message_id = ANY (sqlc.arg(ids)::bigint[])
-        AND q.token = (sqlc.arg(tokens)::bytea[])[array_position(sqlc.arg(ids)::bigint[], q.message_id)]
+        AND q.token = (sqlc.arg(tokens)::bytea[])[width_bucket(q.message_id, sqlc.arg(ids)::bigint[])]
         AND q.leased_until > clock_timestamp()
     RETURNING q.message_id, q.leased_until, q.consumer, q.target, q.kind, q.tenant, q.order_key
 ),
@@ -438,7 +439,7 @@ WITH given_back AS (
         leased_until = '0001-01-01 00:00:00+00',
         leased_by = 0
     WHERE q.message_id = ANY (sqlc.arg(ids)::bigint[])
-        AND q.token = (sqlc.arg(tokens)::bytea[])[array_position(sqlc.arg(ids)::bigint[], q.message_id)]
+        AND q.token = (sqlc.arg(tokens)::bytea[])[width_bucket(q.message_id, sqlc.arg(ids)::bigint[])]
     RETURNING q.message_id, q.order_key
 ),
 freed AS (

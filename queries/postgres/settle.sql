@@ -2,7 +2,8 @@
 --
 -- Every settle takes the ids in rising order with their tokens, changes only rows whose token is still the current one and whose lease
 -- is not over, and returns the rows it changed; a row that does not come back is classified by FindFates. Rows are found by primary key
--- alone, whatever the statistics say; a row's own argument stands at its id's position in the array.
+-- alone, whatever the statistics say. A row's own argument stands at its id's position in the array: width_bucket finds it by bisection,
+-- where array_position would read half the array for each row.
 
 -- SettleDelivered records success; accept_late takes a token that is still current although its lease is over.
 -- Guard: id, token, consumer, target, scope, lease. Index: primary keys. Locks: queue rows, then order leases, in id order.
@@ -10,7 +11,7 @@
 WITH gone AS (
     DELETE FROM outbox.queue AS q
     WHERE q.message_id = ANY (sqlc.arg(ids)::bigint[])
-        AND q.token = (sqlc.arg(tokens)::bytea[])[array_position(sqlc.arg(ids)::bigint[], q.message_id)]
+        AND q.token = (sqlc.arg(tokens)::bytea[])[width_bucket(q.message_id, sqlc.arg(ids)::bigint[])]
         AND q.consumer = sqlc.arg(consumer)::text
         AND q.target = sqlc.arg(target)::text
         AND (sqlc.arg(all_tenants)::boolean OR q.tenant = ANY (sqlc.arg(scope)::text[]))
@@ -25,7 +26,7 @@ freed AS (
 INSERT INTO outbox.settlement (message_id, outcome, attempt, epoch, replays, replayed_at, settled_by, result)
 SELECT
     g.message_id, 'delivered', g.attempt, g.epoch, g.replays, g.replayed_at, g.leased_by,
-    (sqlc.arg(results)::text[])[array_position(sqlc.arg(ids)::bigint[], g.message_id)]
+    (sqlc.arg(results)::text[])[width_bucket(g.message_id, sqlc.arg(ids)::bigint[])]
 FROM gone AS g
 RETURNING message_id AS id;
 
@@ -35,7 +36,7 @@ RETURNING message_id AS id;
 WITH gone AS (
     DELETE FROM outbox.queue AS q
     WHERE q.message_id = ANY (sqlc.arg(ids)::bigint[])
-        AND q.token = (sqlc.arg(tokens)::bytea[])[array_position(sqlc.arg(ids)::bigint[], q.message_id)]
+        AND q.token = (sqlc.arg(tokens)::bytea[])[width_bucket(q.message_id, sqlc.arg(ids)::bigint[])]
         AND q.consumer = sqlc.arg(consumer)::text
         AND q.target = sqlc.arg(target)::text
         AND (sqlc.arg(all_tenants)::boolean OR q.tenant = ANY (sqlc.arg(scope)::text[]))
@@ -60,11 +61,11 @@ WITH mine AS (
         q.message_id,
         LEAST(
             q.expires_at,
-            q.born_at + NULLIF((sqlc.arg(max_ages)::bigint[])[array_position(sqlc.arg(ids)::bigint[], q.message_id)], 0) * interval '1 microsecond'
+            q.born_at + NULLIF((sqlc.arg(max_ages)::bigint[])[width_bucket(q.message_id, sqlc.arg(ids)::bigint[])], 0) * interval '1 microsecond'
         ) <= clock_timestamp() AS aged
     FROM outbox.queue AS q
     WHERE q.message_id = ANY (sqlc.arg(ids)::bigint[])
-        AND q.token = (sqlc.arg(tokens)::bytea[])[array_position(sqlc.arg(ids)::bigint[], q.message_id)]
+        AND q.token = (sqlc.arg(tokens)::bytea[])[width_bucket(q.message_id, sqlc.arg(ids)::bigint[])]
         AND q.consumer = sqlc.arg(consumer)::text
         AND q.target = sqlc.arg(target)::text
         AND (sqlc.arg(all_tenants)::boolean OR q.tenant = ANY (sqlc.arg(scope)::text[]))
@@ -75,12 +76,12 @@ WITH mine AS (
 retried AS (
     UPDATE outbox.queue AS q
     SET due_at = LEAST(
-            clock_timestamp() + (sqlc.arg(delays)::bigint[])[array_position(sqlc.arg(ids)::bigint[], q.message_id)] * interval '1 microsecond',
+            clock_timestamp() + (sqlc.arg(delays)::bigint[])[width_bucket(q.message_id, sqlc.arg(ids)::bigint[])] * interval '1 microsecond',
             '9999-12-31 00:00:00+00'::timestamptz
         ),
         attempt = q.attempt - CASE WHEN sqlc.arg(unspent)::boolean THEN 1 ELSE 0 END,
-        unsure = (sqlc.arg(unsures)::boolean[])[array_position(sqlc.arg(ids)::bigint[], q.message_id)],
-        last_error = (sqlc.arg(last_errors)::text[])[array_position(sqlc.arg(ids)::bigint[], q.message_id)],
+        unsure = (sqlc.arg(unsures)::boolean[])[width_bucket(q.message_id, sqlc.arg(ids)::bigint[])],
+        last_error = (sqlc.arg(last_errors)::text[])[width_bucket(q.message_id, sqlc.arg(ids)::bigint[])],
         token = '\x00000000000000000000000000000000',
         leased_until = '0001-01-01 00:00:00+00',
         leased_by = 0
@@ -95,7 +96,7 @@ aged AS (
 buried AS (
     INSERT INTO outbox.settlement (message_id, outcome, cause, reason, attempt, epoch, replays, replayed_at, settled_by)
     SELECT
-        a.message_id, 'dead', 'age', (sqlc.arg(reasons)::text[])[array_position(sqlc.arg(ids)::bigint[], a.message_id)],
+        a.message_id, 'dead', 'age', (sqlc.arg(reasons)::text[])[width_bucket(a.message_id, sqlc.arg(ids)::bigint[])],
         a.attempt, a.epoch, a.replays, a.replayed_at, a.leased_by
     FROM aged AS a
 ),
@@ -124,7 +125,7 @@ SELECT a.message_id, a.attempt, true FROM aged AS a;
 WITH gone AS (
     DELETE FROM outbox.queue AS q
     WHERE q.message_id = ANY (sqlc.arg(ids)::bigint[])
-        AND q.token = (sqlc.arg(tokens)::bytea[])[array_position(sqlc.arg(ids)::bigint[], q.message_id)]
+        AND q.token = (sqlc.arg(tokens)::bytea[])[width_bucket(q.message_id, sqlc.arg(ids)::bigint[])]
         AND q.consumer = sqlc.arg(consumer)::text
         AND q.target = sqlc.arg(target)::text
         AND (sqlc.arg(all_tenants)::boolean OR q.tenant = ANY (sqlc.arg(scope)::text[]))
@@ -146,8 +147,8 @@ blocked AS (
 INSERT INTO outbox.settlement (message_id, outcome, cause, reason, attempt, epoch, replays, replayed_at, settled_by)
 SELECT
     g.message_id, 'dead',
-    (sqlc.arg(causes)::text[])[array_position(sqlc.arg(ids)::bigint[], g.message_id)],
-    (sqlc.arg(reasons)::text[])[array_position(sqlc.arg(ids)::bigint[], g.message_id)],
+    (sqlc.arg(causes)::text[])[width_bucket(g.message_id, sqlc.arg(ids)::bigint[])],
+    (sqlc.arg(reasons)::text[])[width_bucket(g.message_id, sqlc.arg(ids)::bigint[])],
     g.attempt, g.epoch, g.replays, g.replayed_at, g.leased_by
 FROM gone AS g
 RETURNING message_id AS id;
@@ -159,12 +160,12 @@ WITH parked AS (
     UPDATE outbox.queue AS q
     SET state = 1,
         unsure = true,
-        last_error = (sqlc.arg(last_errors)::text[])[array_position(sqlc.arg(ids)::bigint[], q.message_id)],
+        last_error = (sqlc.arg(last_errors)::text[])[width_bucket(q.message_id, sqlc.arg(ids)::bigint[])],
         token = '\x00000000000000000000000000000000',
         leased_until = '0001-01-01 00:00:00+00',
         leased_by = 0
     WHERE q.message_id = ANY (sqlc.arg(ids)::bigint[])
-        AND q.token = (sqlc.arg(tokens)::bytea[])[array_position(sqlc.arg(ids)::bigint[], q.message_id)]
+        AND q.token = (sqlc.arg(tokens)::bytea[])[width_bucket(q.message_id, sqlc.arg(ids)::bigint[])]
         AND q.consumer = sqlc.arg(consumer)::text
         AND q.target = sqlc.arg(target)::text
         AND (sqlc.arg(all_tenants)::boolean OR q.tenant = ANY (sqlc.arg(scope)::text[]))

@@ -92,7 +92,8 @@ type DueLanesRow struct {
 // Lease: find due lanes, lease due messages, keep, extend and give back a lease.
 //
 // Boundaries, everywhere: due when due_at <= now, over when leased_until <= now, too old when the expiry <= now, spent when
-// attempt >= limit. Predicates that bound an index scan use now(); guards that judge a lease use clock_timestamp().
+// attempt >= limit. Predicates that bound an index scan use now(); guards that judge a lease use clock_timestamp(). Ids come in rising
+// order: width_bucket finds a row's own argument by bisection.
 // DueLanes lists the lanes that have a due message, with the instant the earliest one came due: a loose scan that reads one index
 // entry a lane. Each seed (consumer, target, kind) names where it goes on: after (tenant, priority), or, when not all tenants are in
 // scope, within exactly that tenant after that priority. Start with priority -32769.
@@ -675,7 +676,7 @@ WITH given_back AS (
         leased_until = '0001-01-01 00:00:00+00',
         leased_by = 0
     WHERE q.message_id = ANY ($1::bigint[])
-        AND q.token = ($2::bytea[])[array_position($1::bigint[], q.message_id)]
+        AND q.token = ($2::bytea[])[width_bucket(q.message_id, $1::bigint[])]
     RETURNING q.message_id, q.order_key
 ),
 freed AS (
@@ -725,7 +726,7 @@ renewed AS (
     UPDATE outbox.queue AS q
     SET leased_until = GREATEST(q.leased_until, (SELECT s.until FROM stamp AS s))
     WHERE q.message_id = ANY ($2::bigint[])
-        AND q.token = ($3::bytea[])[array_position($2::bigint[], q.message_id)]
+        AND q.token = ($3::bytea[])[width_bucket(q.message_id, $2::bigint[])]
         AND q.leased_until > clock_timestamp()
     RETURNING q.message_id, q.leased_until, q.consumer, q.target, q.kind, q.tenant, q.order_key
 ),
