@@ -1,0 +1,110 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"os"
+	"strings"
+	"time"
+
+	"github.com/jackc/pgx/v5/pgxpool"
+	"github.com/spf13/cobra"
+
+	"github.com/fencepost-go/fencepost/db/pgxdb"
+	"github.com/fencepost-go/fencepost/internal/schemaname"
+	"github.com/fencepost-go/fencepost/outbox"
+)
+
+const dsnVariable = "FENCEPOST_DSN"
+
+// A connection is how a command reaches its tables.
+type connection struct {
+	dsn     string
+	schema  string
+	timeout time.Duration
+}
+
+func (c *connection) addFlags(cmd *cobra.Command) {
+	c.schema = schemaname.Default
+	cmd.Flags().StringVar(&c.dsn, "dsn", "", "connection string of the database; see fencepost --help")
+	cmd.Flags().Var(schemaFlag{&c.schema}, "schema", "schema of the tables")
+}
+
+func (c *connection) addTimeout(cmd *cobra.Command) {
+	c.timeout = 10 * time.Second
+	cmd.Flags().Var(durationFlag{&c.timeout, time.Millisecond, time.Hour}, "timeout", "give up after this long")
+}
+
+// config parses the connection string. What it says about a bad one repeats nothing of it.
+func (c *connection) config(command string) (*pgxpool.Config, error) {
+	source, dsn := "--dsn", c.dsn
+	if dsn == "" {
+		source, dsn = dsnVariable, os.Getenv(dsnVariable)
+	}
+	if dsn == "" {
+		return nil, usagef("no database: give --dsn or set %s; see fencepost --help", dsnVariable)
+	}
+	config, err := pgxpool.ParseConfig(dsn)
+	if err != nil {
+		return nil, usagef("%s is no connection string: it takes postgres://user@host:5432/database or host=… user=… dbname=…", source)
+	}
+	if misread(config) {
+		return nil, usagef("%s holds an @ in an odd place: in a password, the characters / ? # @ and %% must be percent-encoded", source)
+	}
+	if params := config.ConnConfig.RuntimeParams; params["application_name"] == "" {
+		params["application_name"] = command
+	}
+	return config, nil
+}
+
+// misread reports whether a part of the password may have become part of another field, which later errors would show.
+func misread(config *pgxpool.Config) bool {
+	found := strings.Contains(config.ConnConfig.Database+config.ConnConfig.Host, "@")
+	for name := range config.ConnConfig.RuntimeParams {
+		found = found || strings.Contains(name, "@")
+	}
+	return found
+}
+
+// withBox calls use with a box on the database, within the timeout.
+func (c *connection) withBox(cmd *cobra.Command, use func(context.Context, *outbox.Box) error) error {
+	config, err := c.config(cmd.CommandPath())
+	if err != nil {
+		return err
+	}
+	ctx, cancel := context.WithTimeoutCause(cmd.Context(), c.timeout, &slowError{c.timeout})
+	defer cancel()
+	pool, err := pgxpool.NewWithConfig(ctx, config)
+	if err != nil {
+		return err
+	}
+	defer pool.Close()
+	store, err := pgxdb.New(pool, pgxdb.Config{Schema: c.schema})
+	if err != nil {
+		return err
+	}
+	box, err := outbox.New(store, outbox.Config{Logger: slog.New(slog.DiscardHandler)})
+	if err != nil {
+		return err
+	}
+	err = box.CheckSchema(ctx)
+	if err == nil {
+		err = use(ctx, box)
+	}
+	if err != nil {
+		return errors.Join(err, context.Cause(ctx))
+	}
+	return nil
+}
+
+// addTenants adds the flag that narrows a command to some tenants, and gives the scope it asks for.
+func addTenants(cmd *cobra.Command) func() outbox.Scope {
+	tenants := cmd.Flags().StringArray("tenant", nil, "only this tenant; may be repeated (default all)")
+	return func() outbox.Scope {
+		if len(*tenants) == 0 {
+			return outbox.AllTenants
+		}
+		return outbox.Tenants(*tenants...)
+	}
+}

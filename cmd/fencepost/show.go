@@ -1,0 +1,170 @@
+package main
+
+import (
+	"context"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+	"unicode/utf8"
+
+	"github.com/spf13/cobra"
+
+	"github.com/fencepost-go/fencepost/outbox"
+)
+
+func newShow() *cobra.Command {
+	var c connection
+	cmd := &cobra.Command{
+		Use:   "show ID",
+		Short: "Show one message whole, its payload included",
+		Long: `Show one message whole, its payload and metadata included: think of who is looking.
+
+A payload that is text is shown with everything escaped that a terminal might act on, another as a hex dump, and a
+long one is cut. --json has the exact bytes (payload_base64), and payload_text where they are text.`,
+		Example: `  fencepost show 4711
+  fencepost show 4711 --json | jq -r .payload_base64 | base64 -d`,
+		Args: func(cmd *cobra.Command, args []string) error {
+			_, err := messageID(args)
+			return err
+		},
+	}
+	c.addFlags(cmd)
+	c.addTimeout(cmd)
+	scope := addTenants(cmd)
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		id, err := messageID(args)
+		if err != nil {
+			return err
+		}
+		return c.withBox(cmd, func(ctx context.Context, box *outbox.Box) error {
+			details, err := box.Show(ctx, scope(), id)
+			if errors.Is(err, outbox.ErrNotFound) {
+				return fmt.Errorf("no message has the id %d; was it purged, or is it another --tenant's?", id)
+			}
+			if err != nil {
+				return err
+			}
+			return output(cmd, newMessageReport(details))
+		})
+	}
+	return cmd
+}
+
+func messageID(args []string) (int64, error) {
+	if len(args) != 1 {
+		return 0, usagef("show takes the id of one message; see fencepost show --help")
+	}
+	id, err := strconv.ParseInt(args[0], 10, 64)
+	if err != nil || id <= 0 {
+		return 0, usagef("the id of a message is a whole number above 0")
+	}
+	return id, nil
+}
+
+type messageReport struct {
+	messageSummary
+	Priority       int16             `json:"priority"`
+	MaxAgeSeconds  float64           `json:"max_age_seconds,omitempty"` // absent = none
+	ExpiresAt      *time.Time        `json:"expires_at,omitempty"`
+	SourcePosition string            `json:"source_position,omitempty"`
+	SourceEventID  string            `json:"source_event_id,omitempty"`
+	Digest         string            `json:"digest"`
+	Worker         string            `json:"worker,omitempty"`
+	Result         string            `json:"result,omitempty"`
+	Metadata       map[string]string `json:"metadata"`
+	PayloadBytes   int               `json:"payload_bytes"`
+	PayloadText    string            `json:"payload_text,omitempty"`
+	PayloadBase64  []byte            `json:"payload_base64"`
+}
+
+func newMessageReport(d outbox.Details) messageReport {
+	r := messageReport{
+		messageSummary: newMessageSummary(d.Summary),
+		Priority:       d.Priority,
+		ExpiresAt:      applies(d.ExpiresAt),
+		SourceEventID:  d.SourceEventID,
+		Digest:         hex.EncodeToString(d.Digest),
+		Worker:         d.Worker,
+		Result:         d.Result,
+		Metadata:       d.Metadata,
+		PayloadBytes:   len(d.Payload),
+		PayloadBase64:  d.Payload,
+	}
+	if d.MaxAge != outbox.NoMaxAge {
+		r.MaxAgeSeconds = d.MaxAge.Seconds()
+	}
+	if d.SourcePosition != 0 {
+		r.SourcePosition = strconv.FormatInt(d.SourcePosition, 10)
+	}
+	if utf8.Valid(d.Payload) {
+		r.PayloadText = string(d.Payload)
+	}
+	if r.Metadata == nil {
+		r.Metadata = map[string]string{}
+	}
+	return r
+}
+
+func (r messageReport) text(p *page) {
+	var rows [][]string
+	add := func(name, value string) {
+		if value != "" {
+			rows = append(rows, []string{name, value})
+		}
+	}
+	add("state", r.state())
+	add("consumer", r.Consumer)
+	add("target", r.Target)
+	add("kind", r.Kind)
+	add("tenant", r.Tenant)
+	add("key", r.Key)
+	add("order key", r.OrderKey)
+	add("priority", fmt.Sprint(r.Priority))
+	add("attempt", fmt.Sprintf("%d (epoch %s, replays %d)", r.Attempt, r.Epoch, r.Replays))
+	add("reason", r.Reason)
+	add("result", r.Result)
+	add("worker", r.Worker)
+	add("created", instant(r.CreatedAt))
+	for _, at := range []struct {
+		name  string
+		value *time.Time
+	}{{"due", r.DueAt}, {"leased until", r.LeasedUntil}, {"expires", r.ExpiresAt}, {"settled", r.SettledAt}, {"replayed", r.ReplayedAt}} {
+		if at.value != nil {
+			add(at.name, instant(*at.value))
+		}
+	}
+	add("source", strings.TrimSpace(r.SourcePosition+" "+r.SourceEventID))
+	add("digest", r.Digest)
+	for _, name := range slices.Sorted(maps.Keys(r.Metadata)) {
+		add("metadata "+name, r.Metadata[name])
+	}
+	add("payload", fmt.Sprintf("%s bytes", thousands(int64(r.PayloadBytes))))
+	p.table([]string{"message", r.ID}, rows)
+	r.payload(p)
+}
+
+// payload shows the beginning of the payload below the table.
+func (r messageReport) payload(p *page) {
+	const limit = 4 << 10
+	shown := r.PayloadBase64[:min(len(r.PayloadBase64), limit)]
+	switch {
+	case len(shown) == 0:
+		return
+	case utf8.Valid(r.PayloadBase64):
+		for line := range strings.Lines(string(shown)) {
+			p.linef("  %s", strings.TrimSuffix(line, "\n"))
+		}
+	default:
+		for line := range strings.Lines(hex.Dump(shown)) {
+			p.linef("  %s", strings.TrimSuffix(line, "\n"))
+		}
+	}
+	if len(shown) < r.PayloadBytes {
+		p.linef("  … cut here; --json has all")
+	}
+}
