@@ -2,7 +2,6 @@ package sender
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"maps"
 	"os"
@@ -113,7 +112,7 @@ func (c Config) check() error {
 	for _, kind := range c.kinds() {
 		c.Handlers[kind].check(fmt.Sprintf("Handlers[%q].", kind), c, &found)
 	}
-	return errors.Join(found...)
+	return found.err()
 }
 
 func (h Handler) check(prefix string, c Config, found *problems) {
@@ -136,12 +135,29 @@ func (h Handler) check(prefix string, c Config, found *problems) {
 	}
 }
 
-// problems is everything that is wrong with one Config.
+// problems are all that is wrong with one Config.
 type problems []error
 
 func (p *problems) addf(field, format string, args ...any) {
 	*p = append(*p, &outbox.InvalidError{Field: field, Problem: fmt.Sprintf(format, args...)})
 }
+
+func (p problems) err() error {
+	if len(p) == 0 {
+		return nil
+	}
+	return p
+}
+
+func (p problems) Error() string {
+	texts := make([]string, len(p))
+	for i, err := range p {
+		texts[i] = err.Error()
+	}
+	return strings.Join(texts, "; ")
+}
+
+func (p problems) Unwrap() []error { return p }
 
 func (p *problems) between(field string, value, least, most int) {
 	if value < least || value > most {

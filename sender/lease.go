@@ -107,6 +107,7 @@ func (w *worker) leaseFailed(err error) {
 // take holds messages that were leased for so long, and asked for at the given time.
 func (w *worker) take(messages []outbox.Message, lease time.Duration, since time.Time) {
 	w.counts.Leased += len(messages)
+	lease = usable(lease)
 	for _, m := range messages {
 		w.schedule.take(m.Lane())
 		w.waiting = append(w.waiting, &held{
@@ -114,3 +115,7 @@ func (w *worker) take(messages []outbox.Message, lease time.Duration, since time
 		})
 	}
 }
+
+// usable is the part of a lease that handlers are given. Counted from before the statement was sent it ends before the lease; a hundredth
+// more makes up for a timer that is late.
+func usable(lease time.Duration) time.Duration { return lease - lease/100 }

@@ -48,8 +48,8 @@ type held struct {
 	outbox.Message
 	handler Handler
 	since   time.Time     // before the lease was asked for
-	lease   time.Duration // its length as it was asked for last
-	ends    time.Time     // the lease, never later than by the database's clock
+	lease   time.Duration // its usable length
+	ends    time.Time     // the lease, before it does by the database's clock
 	gone    error         // what a renewal said: the lease is lost, or the message cancelled
 
 	context context.Context
