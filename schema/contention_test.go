@@ -266,16 +266,25 @@ func TestBlockers(t *testing.T) {
 	}
 }
 
-// The transaction that holds the lock lives as long as the migrations, and must not keep vacuum from its work.
-func TestLockHoldsNoSnapshot(t *testing.T) {
+// The transaction that holds the lock idles as long as migrations run: it must neither be ended nor hold a snapshot, which
+// would keep vacuum from its work.
+func TestLockWhileMigrating(t *testing.T) {
 	t.Parallel()
 	dsn := pgtest.New(t)
 	reader := startReader(t, dsn, "outbox.message")
 	admin := connect(t, dsn)
-	db := connect(t, with(with(dsn, "application_name", "migrator"), "default_transaction_isolation", "serializable"))
+	for key, value := range map[string]string{
+		"application_name":                    "migrator",
+		"default_transaction_isolation":       "serializable",
+		"idle_in_transaction_session_timeout": "100ms",
+	} {
+		dsn = with(dsn, key, value)
+	}
+	db := connect(t, dsn)
 	done := make(chan error, 1)
 	go func() { done <- schema.UpFiles(t.Context(), db, schema.Config{}, next(t)) }()
 	awaitLockWait(t, admin, "relation")
+	execute(t, admin, "SELECT pg_sleep(0.3)") // past the limit above
 	idle := query[string](t, admin, `SELECT string_agg(concat(state, ' ', backend_xmin), ', ') FROM pg_stat_activity
 		WHERE datname = current_database() AND application_name = 'migrator' AND wait_event_type <> 'Lock'`)
 	if idle != "idle in transaction " {

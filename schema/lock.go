@@ -18,7 +18,7 @@ func (in *installation) alone(ctx context.Context, change func(context.Context) 
 		return err
 	}
 	defer conn.Close()
-	// A cancelled context would end the transaction, and with it the lock, while the last statement of change still runs.
+	// A cancelled context must not end the transaction, and with it the lock, while the last statement of change still runs.
 	// At a stricter level, which may be the role's default, it would hold a snapshot against vacuum as long as it idles.
 	tx, err := conn.BeginTx(context.WithoutCancel(ctx), &sql.TxOptions{Isolation: sql.LevelReadCommitted})
 	if err != nil {
@@ -34,12 +34,11 @@ func (in *installation) alone(ctx context.Context, change func(context.Context) 
 	if _, err := tx.ExecContext(ctx, in.statement("LiftIdleLimit")); err != nil {
 		return err
 	}
-	if err := change(ctx); isLockTimeout(err) {
-		return in.blocked(ctx, tx, err)
-	} else if err != nil {
-		return err
+	err = change(ctx)
+	if isLockTimeout(err) {
+		err = in.blocked(ctx, tx, err)
 	}
-	return nil
+	return err
 }
 
 // step runs one transaction of a change that bounds its waits as the migrations do.
