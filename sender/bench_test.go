@@ -32,9 +32,14 @@ type bench struct {
 // inBubble runs a test on a bench.
 func inBubble(t *testing.T, policy outbox.Policy, test func(*bench)) {
 	t.Helper()
+	inBubbleOver(t, memdb.Config{}, policy, test)
+}
+
+func inBubbleOver(t *testing.T, config memdb.Config, policy outbox.Policy, test func(*bench)) {
+	t.Helper()
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		b := &bench{T: t, store: memdb.New(memdb.Config{}), log: &logged{}, fail: map[string]error{}}
+		b := &bench{T: t, store: memdb.New(config), log: &logged{}, fail: map[string]error{}}
 		b.store.Hook(memdb.Hook{Before: b.before})
 		var err error
 		if b.box, err = outbox.New(b.store, outbox.Config{Logger: b.log.logger()}); err != nil {

@@ -125,6 +125,9 @@ func (h Handler) check(prefix string, c Config, found *problems) {
 	if h.Lease != c.Lease {
 		found.lease(prefix+"Lease", h.Lease, c)
 	}
+	if h.MaxAge < 0 {
+		found.addf(prefix+"MaxAge", "is negative: %v", h.MaxAge)
+	}
 	if h.Timeout < 0 {
 		found.addf(prefix+"Timeout", "is negative: %v", h.Timeout)
 	} else if h.Timeout > c.LongestHold {

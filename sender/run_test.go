@@ -22,13 +22,13 @@ func TestRunPerformsWhatIsEnqueued(t *testing.T) {
 		ids := b.enqueue(effect("a"), effect("b"))
 		wait(100 * time.Millisecond) // woken: less than a poll
 		if got := performed.list(); !slices.Equal(got, []string{"a", "b"}) {
-			t.Errorf("performed %v", got)
+			b.Errorf("performed %v", got)
 		}
 		if got := b.outcomes(); got[ids[0]] != "delivered" || got[ids[1]] != "delivered" {
-			t.Errorf("settled %v", got)
+			b.Errorf("settled %v", got)
 		}
 		if err := stop(); err != nil {
-			t.Error(err)
+			b.Error(err)
 		}
 	})
 }
@@ -38,19 +38,19 @@ func TestIdlePollIsOneQuery(t *testing.T) {
 		stop := b.run(b.sender(Config{Handlers: doing(succeed)}))
 		wait(0)
 		if got, want := b.took(), []string{"ReadVersion", "CheckRole", "RegisterWorker", "DueLanes"}; !slices.Equal(got, want) {
-			t.Errorf("started with %v, want %v", got, want)
+			b.Errorf("started with %v, want %v", got, want)
 		}
 		wait(9900 * time.Millisecond)
 		want := slices.Repeat([]string{"DueLanes"}, 19) // every 500 ms
 		if got := b.took(); !slices.Equal(got, want) {
-			t.Errorf("idle with %v, want %v", got, want)
+			b.Errorf("idle with %v, want %v", got, want)
 		}
 		wait(time.Second)
 		if got := b.took(); !slices.Contains(got, "TouchWorker") {
-			t.Errorf("after 10 s only %v", got)
+			b.Errorf("after 10 s only %v", got)
 		}
 		if err := stop(); err != nil {
-			t.Error(err)
+			b.Error(err)
 		}
 	})
 }
@@ -63,10 +63,10 @@ func TestNoHandlersNoQuery(t *testing.T) {
 		wait(time.Minute)
 		counts := b.runOnce(s)
 		if err := stop(); err != nil {
-			t.Error(err)
+			b.Error(err)
 		}
 		if got := b.took(); len(got) > 0 || counts != (Counts{}) {
-			t.Errorf("sent %v, counted %+v", got, counts)
+			b.Errorf("sent %v, counted %+v", got, counts)
 		}
 	})
 }
@@ -87,11 +87,11 @@ func TestRunOnce(t *testing.T) {
 		})})
 		b.enqueue(effect("delivered"), effect("retried"), effect("dead"), effect("parked"), effect("later", func(e *outbox.Effect) { e.Delay = time.Hour }))
 		if got, want := b.runOnce(s), (Counts{Leased: 4, Delivered: 1, Retried: 1, Dead: 1, Parked: 1}); !reflect.DeepEqual(got, want) {
-			t.Errorf("first %+v, want %+v", got, want)
+			b.Errorf("first %+v, want %+v", got, want)
 		}
 		wait(time.Minute)
 		if got, want := b.runOnce(s), (Counts{Leased: 1, Dead: 1}); !reflect.DeepEqual(got, want) {
-			t.Errorf("second %+v, want %+v", got, want)
+			b.Errorf("second %+v, want %+v", got, want)
 		}
 	})
 }
