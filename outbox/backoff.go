@@ -39,10 +39,11 @@ func (b *Box) baseDelay(c *Consumer, n int) time.Duration {
 	return curve(policy.InitialDelay, policy.MaxDelay, n)
 }
 
-// curve is min(limit, initial × 2^(n−1)), for any n. The comparison comes before the shift, which therefore cannot overflow.
+// curve is min(limit, initial × 2^(n−1)), for any n. The comparison shifts the limit down, which cannot overflow, so that the shift up
+// does not either.
 func curve(initial, limit time.Duration, n int) time.Duration {
 	doublings := max(n, 1) - 1
-	if doublings >= 63 || initial > limit>>doublings {
+	if initial > limit>>doublings {
 		return limit
 	}
 	return initial << doublings

@@ -148,6 +148,9 @@ func TestSettleAfterTheLease(t *testing.T) {
 		if got := b.settle(second, Delivered()); got.Status != Acknowledged {
 			t.Errorf("the holder: %+v", got)
 		}
+		if got := b.settle(first, Delivered()); got.Status != StaleLease || got.Recorded {
+			t.Errorf("what another lease recorded: %+v", got)
+		}
 	}
 }
 
