@@ -22,6 +22,7 @@ func (w *worker) finish(h *held, outcome outbox.Outcome, interrupted bool, done 
 	default:
 		w.noteTarget(h)
 		w.finished = append(w.finished, h)
+		w.pressing = w.pressing || h.pressing()
 		if h.OrderKey != "" {
 			w.following++
 		}

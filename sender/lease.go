@@ -10,7 +10,7 @@ import (
 // lease looks for due messages and leases what there is room for.
 func (w *worker) lease(now time.Time) {
 	room := w.room()
-	if room <= 0 || w.stop.begun || w.uncertain || !w.may(leasing, now) {
+	if room <= 0 || w.stop.begun || w.pressing || !w.may(leasing, now) {
 		return
 	}
 	at := w.schedule.scanAt()

@@ -22,7 +22,7 @@ func (w *worker) renew(now time.Time) {
 		w.outage.forget(renewing)
 		w.renewAt = time.Time{}
 		return
-	case w.renewAt.IsZero() || w.busy[renewing]:
+	case w.renewAt.IsZero() || w.busy[renewing] || w.stop.told:
 		return
 	case now.Before(w.renewAt):
 		w.look(w.renewAt)

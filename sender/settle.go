@@ -2,6 +2,7 @@ package sender
 
 import (
 	"context"
+	"slices"
 	"time"
 
 	"github.com/fencepost-go/fencepost/outbox"
@@ -37,7 +38,7 @@ func (w *worker) settle(now time.Time) {
 
 // flushAt is when the next settle is due. The next message of an order key waits for it, so ordered messages do not wait.
 func (w *worker) flushAt() time.Time {
-	if len(w.finished) >= flushFull || w.following > 0 || w.uncertain || w.stop.begun {
+	if len(w.finished) >= flushFull || w.following > 0 || w.pressing || w.stop.begun {
 		return time.Time{}
 	}
 	return w.finished[0].done.Add(flushAfter)
@@ -102,7 +103,7 @@ func (w *worker) settled(batch []*held, results []outbox.Result, now time.Time) 
 		w.dismiss(h, now.Add(results[i].Delay))
 	}
 	w.finished = append(unanswered, w.finished...)
-	w.uncertain = len(unanswered) > 0
+	w.pressing = slices.ContainsFunc(w.finished, (*held).pressing)
 }
 
 func (w *worker) tally(outcome outbox.Outcome, result outbox.Result) {
@@ -122,26 +123,23 @@ func (w *worker) tally(outcome outbox.Outcome, result outbox.Result) {
 
 // dropUnanswered gives up messages whose settle was not answered before their lease ended: whoever leases them next decides.
 func (w *worker) dropUnanswered(now time.Time) {
-	if !w.uncertain || w.busy[settling] {
+	if !w.pressing || w.busy[settling] {
 		return
 	}
-	kept := w.finished[:0]
-	w.uncertain = false
-	for _, h := range w.finished {
-		if h.unanswered && !now.Before(h.ends) {
-			w.reportUnanswered(h)
-			w.counts.Lost++
-			w.dismiss(h, now)
-			continue
+	w.finished = slices.DeleteFunc(w.finished, func(h *held) bool {
+		if !h.unanswered {
+			return false
 		}
-		if h.unanswered {
-			w.uncertain = true
+		if now.Before(h.ends) {
 			w.look(h.ends)
+			return false
 		}
-		kept = append(kept, h)
-	}
-	clear(w.finished[len(kept):])
-	w.finished = kept
+		w.reportUnanswered(h)
+		w.counts.Lost++
+		w.dismiss(h, now)
+		return true
+	})
+	w.pressing = slices.ContainsFunc(w.finished, (*held).pressing)
 }
 
 // reportUnanswered logs what an operator needs to find out whether the outcome was recorded.

@@ -56,6 +56,7 @@ func (w *worker) endStop(now time.Time) {
 		for h := range w.running {
 			h.cancel(outbox.ErrStopping)
 		}
+		w.outage.next = now // a last try, however long the backoff
 	}
 	if last := w.stop.drain.Add(lastWords); now.Before(last) {
 		w.look(last)

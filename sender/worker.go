@@ -37,7 +37,7 @@ type worker struct {
 	finished  []*held            // to be settled
 	unwanted  []*held            // to be released
 	following int                // ordered messages that finished and hold their slot for a successor
-	uncertain bool               // a settle of a held message was not answered
+	pressing  bool               // some of the finished have to be recorded before more is leased
 
 	renewAt, touchAt time.Time
 	stop             stop
@@ -62,6 +62,9 @@ type held struct {
 	failures   int  // of its lane's target, in a row
 	unanswered bool // a settle was sent
 }
+
+// pressing says whether the outcome must not wait: nobody knows whether it is recorded, or the lease is over already.
+func (h *held) pressing() bool { return h.unanswered || !h.done.Before(h.ends) }
 
 // An operation is a kind of database call.
 type operation int

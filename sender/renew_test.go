@@ -1,0 +1,230 @@
+package sender
+
+import (
+	"context"
+	"errors"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/fencepost-go/fencepost/db"
+	"github.com/fencepost-go/fencepost/internal/memdb"
+	"github.com/fencepost-go/fencepost/outbox"
+)
+
+// until gives a handler that runs until its context ends, and tells why and when that was.
+func until(cause *error, at *time.Time) func(context.Context, outbox.Message) error {
+	return func(ctx context.Context, _ outbox.Message) error {
+		<-ctx.Done()
+		*cause, *at = context.Cause(ctx), time.Now()
+		return ctx.Err()
+	}
+}
+
+func TestRunningHandlersAreRenewedTogether(t *testing.T) {
+	inBubble(t, outbox.Policy{}, func(b *bench) {
+		stop := b.run(b.sender(Config{Handlers: doing(func(context.Context, outbox.Message) error {
+			time.Sleep(5 * time.Minute)
+			return nil
+		})}))
+		b.enqueue(effect("a"), effect("b"), effect("c"))
+		wait(9 * time.Second)
+		if n := b.called("Renew"); n != 0 {
+			b.Errorf("%d renewals before a third of the lease", n)
+		}
+		for range 28 {
+			wait(10 * time.Second)
+			for _, q := range b.store.Dump().Queue {
+				if left := time.Until(q.LeasedUntil); left < 20*time.Second {
+					b.Fatalf("%v of a lease left", left)
+				}
+			}
+		}
+		if n := b.called("Renew"); n < 28 || n > 29 {
+			b.Errorf("%d renewals for three messages in 289 s", n)
+		}
+		wait(time.Minute)
+		if got := b.outcomes(); len(got) != 3 || b.leased() != 0 {
+			b.Errorf("settled %v", got)
+		}
+		if err := stop(); err != nil {
+			b.Error(err)
+		}
+	})
+}
+
+// A lease that cannot be renewed ends for the handler before it does for others, whether the database refuses or does not answer.
+func TestLeaseThatCannotBeRenewed(t *testing.T) {
+	for name, refuse := range map[string]func(context.Context) error{
+		"refused": func(context.Context) error { return errors.New("no connection") },
+		"no answer": func(ctx context.Context) error {
+			<-ctx.Done()
+			return ctx.Err()
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			inBubble(t, outbox.Policy{}, func(b *bench) {
+				var cause error
+				var at time.Time
+				stop := b.run(b.sender(Config{Handlers: doing(until(&cause, &at))}))
+				id := b.enqueue(effect("a"))[0]
+				wait(time.Second)
+				b.store.Hook(memdb.Hook{Before: func(ctx context.Context, call memdb.Call) error {
+					if call.Operation == "Renew" {
+						return refuse(ctx)
+					}
+					return nil
+				}})
+				ends := b.row(id).LeasedUntil
+				wait(28500 * time.Millisecond)
+				if cause != nil {
+					b.Errorf("ended early with %v", cause)
+				}
+				wait(time.Second)
+				if cause != outbox.ErrLeaseLost || !at.Before(ends) {
+					b.Errorf("ended by %v %v before the lease", cause, ends.Sub(at))
+				}
+				if err := stop(); err != nil {
+					b.Error(err)
+				}
+			})
+		})
+	}
+}
+
+// The lease is another's: the renewal says so, and what the handler returns is neither a failure nor recorded.
+func TestLostLeaseIsNoFailure(t *testing.T) {
+	inBubble(t, outbox.Policy{}, func(b *bench) {
+		var lost, settled atomic.Int32
+		var err error
+		observer := &outbox.Observer{
+			LeaseLost: func(context.Context, outbox.Message) { lost.Add(1) },
+			Settled:   func(context.Context, outbox.Message, outbox.Outcome, outbox.Result) { settled.Add(1) },
+		}
+		if b.box, err = outbox.New(b.store, outbox.Config{Observer: observer, Logger: b.log.logger()}); err != nil {
+			b.Fatal(err)
+		}
+		var cause error
+		var at time.Time
+		began := time.Now()
+		s := b.sender(Config{Name: "pod-0", Handlers: doing(until(&cause, &at))})
+		stop := b.run(s)
+		id := b.enqueue(effect("a"))[0]
+		wait(time.Second)
+		if n, err := b.box.ReleaseWorker(b.Context(), outbox.AllTenants, "pod-0", outbox.By{Actor: "op", Reason: "gone"}); n != 1 || err != nil {
+			b.Fatal(n, err)
+		}
+		if _, err := b.box.Pause(b.Context(), outbox.AllTenants, outbox.LanePattern{Consumer: outbox.Any, Target: outbox.Any, Kind: outbox.Any, Tenant: outbox.Any},
+			outbox.PauseLeasing, outbox.By{Actor: "op", Reason: "so that nobody takes it"}); err != nil {
+			b.Fatal(err)
+		}
+		before := b.row(id)
+		wait(10 * time.Second)
+		if cause != outbox.ErrLeaseLost || at.Sub(began) > 11*time.Second {
+			b.Errorf("ended by %v after %v", cause, at.Sub(began))
+		}
+		if err := stop(); err != nil {
+			b.Error(err)
+		}
+		if after := b.row(id); after.Attempt != before.Attempt || after.LastError != "" || lost.Load() != 1 || settled.Load() != 0 {
+			b.Errorf("the row became %+v; %d lost, %d settled", after, lost.Load(), settled.Load())
+		}
+	})
+}
+
+func TestCancelEndsTheHandler(t *testing.T) {
+	inBubble(t, outbox.Policy{}, func(b *bench) {
+		var cause error
+		var at time.Time
+		stop := b.run(b.sender(Config{Handlers: doing(until(&cause, &at))}))
+		id := b.enqueue(effect("a"))[0]
+		wait(time.Second)
+		if _, err := b.box.Cancel(b.Context(), outbox.AllTenants, []int64{id}, outbox.By{Actor: "op", Reason: "wrong"}); err != nil {
+			b.Fatal(err)
+		}
+		wait(10 * time.Second)
+		if got := b.outcomes(); cause != outbox.ErrCancelled || got[id] != "cancelled" {
+			b.Errorf("ended by %v, is %v", cause, got)
+		}
+		if err := stop(); err != nil {
+			b.Error(err)
+		}
+	})
+}
+
+func TestPauseEndsTheHandlerAndKeepsTheAttempt(t *testing.T) {
+	inBubble(t, outbox.Policy{}, func(b *bench) {
+		var cause error
+		var at time.Time
+		stop := b.run(b.sender(Config{Handlers: doing(until(&cause, &at))}))
+		id := b.enqueue(effect("a"))[0]
+		wait(time.Second)
+		everything := outbox.LanePattern{Consumer: outbox.Any, Target: outbox.Any, Kind: outbox.Any, Tenant: outbox.Any}
+		if _, err := b.box.Pause(b.Context(), outbox.AllTenants, everything, outbox.PauseCancel, outbox.By{Actor: "op", Reason: "stop"}); err != nil {
+			b.Fatal(err)
+		}
+		wait(time.Minute)
+		if row := b.row(id); cause != outbox.ErrPaused || row.Attempt != 0 || row.Epoch != 1 || b.leased() != 0 {
+			b.Errorf("ended by %v, left %+v", cause, row)
+		}
+		if err := stop(); err != nil {
+			b.Error(err)
+		}
+	})
+}
+
+func TestLongestHold(t *testing.T) {
+	inBubble(t, outbox.Policy{}, func(b *bench) {
+		var cause error
+		var at time.Time
+		began := time.Now()
+		stop := b.run(b.sender(Config{Handlers: doing(until(&cause, &at)), LongestHold: 2 * time.Minute}))
+		b.enqueue(effect("a"))
+		wait(2 * time.Minute)
+		if cause != outbox.ErrLeaseLost || at.Sub(began) < time.Minute {
+			b.Errorf("ended by %v after %v", cause, at.Sub(began))
+		}
+		if err := stop(); err != nil {
+			b.Error(err)
+		}
+	})
+}
+
+func TestLeaseOfAKind(t *testing.T) {
+	inBubble(t, outbox.Policy{}, func(b *bench) {
+		hang := func(ctx context.Context, _ outbox.Message) error {
+			<-ctx.Done()
+			return ctx.Err()
+		}
+		stop := b.run(b.sender(Config{Handlers: Handlers{"charge": {Do: hang}, "report": {Do: hang, Lease: 10 * time.Minute}}}))
+		charge := b.enqueue(effect("a"))[0]
+		report := b.enqueue(effect("b", func(e *outbox.Effect) { e.Kind = "report" }))[0]
+		for range 5 {
+			wait(7 * time.Second)
+			if left := time.Until(b.row(charge).LeasedUntil); left < 20*time.Second || left > 30*time.Second {
+				b.Errorf("%v left of the lease of 30 s", left)
+			}
+			if left := time.Until(b.row(report).LeasedUntil); left < 9*time.Minute || left > 10*time.Minute {
+				b.Errorf("%v left of the lease of 10 m", left)
+			}
+		}
+		if err := stop(); err != nil {
+			b.Error(err)
+		}
+	})
+}
+
+// A delivery after the end of its lease is recorded where the policy accepts that and nobody has leased the message since.
+func TestAcceptLate(t *testing.T) {
+	inBubble(t, outbox.Policy{AcceptLate: true}, func(b *bench) {
+		s := b.sender(Config{Slots: 1, Handlers: doing(func(context.Context, outbox.Message) error {
+			time.Sleep(40 * time.Second) // ignores its context
+			return nil
+		})})
+		id := b.enqueue(effect("a"))[0]
+		b.failing("Renew", db.ErrRetry)
+		if counts, err := s.RunOnce(b.Context()); err != nil || counts.Delivered != 1 || b.outcomes()[id] != "delivered" {
+			b.Errorf("counted %+v, %v", counts, err)
+		}
+	})
+}

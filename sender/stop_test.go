@@ -1,0 +1,182 @@
+package sender
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/fencepost-go/fencepost/internal/memdb"
+	"github.com/fencepost-go/fencepost/outbox"
+)
+
+// A handler that is done within the drain is settled, though the context of Run is over.
+func TestStopWaitsForHandlers(t *testing.T) {
+	inBubble(t, outbox.Policy{}, func(b *bench) {
+		stop := b.run(b.sender(Config{Handlers: doing(func(ctx context.Context, _ outbox.Message) error {
+			time.Sleep(8 * time.Second)
+			return ctx.Err()
+		})}))
+		ids := b.enqueue(many(16)...)
+		wait(time.Second)
+		late := b.enqueue(effect("late"))[0]
+		began := time.Now()
+		if err := stop(); err != nil {
+			b.Error(err)
+		}
+		if took := time.Since(began); took < 6*time.Second || took > 8*time.Second {
+			b.Errorf("stopped after %v", took)
+		}
+		if got := b.outcomes(); len(got) != len(ids) || b.leased() != 0 || b.row(late).Attempt != 0 {
+			b.Errorf("settled %d, left %d leases", len(got), b.leased())
+		}
+	})
+}
+
+// A handler that is not done is told to stop, and its message is given back with its attempt.
+func TestStopInterruptsHandlers(t *testing.T) {
+	inBubble(t, outbox.Policy{}, func(b *bench) {
+		var cause error
+		var at time.Time
+		stop := b.run(b.sender(Config{Handlers: doing(until(&cause, &at))}))
+		id := b.enqueue(effect("a"))[0]
+		wait(time.Second)
+		began := time.Now()
+		if err := stop(); err != nil {
+			b.Error(err)
+		}
+		if took := at.Sub(began); cause != outbox.ErrStopping || took != 10*time.Second {
+			b.Errorf("ended by %v after %v", cause, took)
+		}
+		if row := b.row(id); row.Attempt != 0 || b.leased() != 0 || row.LastError != "" {
+			b.Errorf("left %+v", row)
+		}
+	})
+}
+
+// An outcome that says more than "interrupted" is recorded.
+func TestStopRecordsWhatHandlersKnow(t *testing.T) {
+	inBubble(t, outbox.Policy{}, func(b *bench) {
+		stop := b.run(b.sender(Config{Handlers: doing(func(ctx context.Context, m outbox.Message) error {
+			<-ctx.Done()
+			switch m.Key {
+			case "done":
+				return nil
+			case "unknown":
+				return outbox.Unknown(ctx.Err())
+			default:
+				return outbox.Permanent(ctx.Err())
+			}
+		})}))
+		ids := b.enqueue(effect("done"), effect("unknown"), effect("permanent"))
+		wait(time.Second)
+		if err := stop(); err != nil {
+			b.Error(err)
+		}
+		if got := b.outcomes(); got[ids[0]] != "delivered" || got[ids[2]] != "dead" || b.row(ids[1]).State == 0 {
+			b.Errorf("settled %v", got)
+		}
+	})
+}
+
+func TestStopReportsHandlersThatWouldNotEnd(t *testing.T) {
+	inBubble(t, outbox.Policy{}, func(b *bench) {
+		stop := b.run(b.sender(Config{Drain: 2 * time.Second, Handlers: doing(func(_ context.Context, m outbox.Message) error {
+			if m.Key == "b" {
+				return nil
+			}
+			time.Sleep(20 * time.Second)
+			panic("late")
+		})}))
+		ids := b.enqueue(effect("a"), effect("b"), effect("c"))
+		wait(time.Second)
+		began := time.Now()
+		err := stop()
+		if took := time.Since(began); took > 2250*time.Millisecond {
+			b.Errorf("stopped after %v", took)
+		}
+		var still *StillRunningError
+		if !errors.As(err, &still) || !slices.Equal(still.IDs, []int64{ids[0], ids[2]}) {
+			b.Errorf("got %v, want the ids %d and %d", err, ids[0], ids[2])
+		}
+		b.took()
+		wait(20 * time.Second) // the late handlers end
+		if calls := b.took(); len(calls) > 0 {
+			b.Errorf("after the stop: %v", calls)
+		}
+		if b.row(ids[0]).Attempt != 1 || b.leased() != 2 {
+			b.Error("gave a message back although its handler was running")
+		}
+	})
+}
+
+// What a lease brings when the stop has begun is given back.
+func TestStopDuringALease(t *testing.T) {
+	inBubble(t, outbox.Policy{}, func(b *bench) {
+		b.store.Hook(memdb.Hook{After: func(ctx context.Context, call memdb.Call, err error) error {
+			if call.Operation == "LeaseDue" {
+				time.Sleep(time.Second)
+			}
+			return err
+		}})
+		id := b.enqueue(effect("a"))[0]
+		stop := b.run(b.sender(Config{Handlers: doing(func(context.Context, outbox.Message) error { panic("performed") })}))
+		wait(500 * time.Millisecond)
+		if err := stop(); err != nil {
+			b.Error(err)
+		}
+		if row := b.row(id); row.Attempt != 0 || row.Epoch != 1 || b.leased() != 0 {
+			b.Errorf("left %+v", row)
+		}
+	})
+}
+
+// A database that does not answer cannot hold up a stop, and the error says that leases are left.
+func TestStopWithoutADatabase(t *testing.T) {
+	for name, refuse := range map[string]func(context.Context) error{
+		"refused": func(context.Context) error { return errors.New("no connection") },
+		"no answer": func(ctx context.Context) error {
+			<-ctx.Done()
+			return ctx.Err()
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			inBubble(t, outbox.Policy{}, func(b *bench) {
+				stop := b.run(b.sender(Config{Drain: 3 * time.Second, Handlers: doing(succeed)}))
+				wait(time.Second)
+				b.enqueue(effect("a"))
+				b.store.Hook(memdb.Hook{Before: func(ctx context.Context, call memdb.Call) error {
+					if call.Operation == "LeaseDue" || call.Operation == "DueLanes" {
+						return nil
+					}
+					return refuse(ctx)
+				}})
+				wait(time.Second)
+				began := time.Now()
+				err := stop()
+				if took := time.Since(began); took > 3250*time.Millisecond {
+					b.Errorf("stopped after %v", took)
+				}
+				if !errors.Is(err, ErrLeasesLeft) || len(b.log.lines("settle was not answered")) != 1 {
+					b.Errorf("got %v", err)
+				}
+			})
+		})
+	}
+}
+
+func TestStopOfRunOnce(t *testing.T) {
+	inBubble(t, outbox.Policy{}, func(b *bench) {
+		ids := b.enqueue(many(40)...)
+		ctx, cancel := context.WithTimeout(b.Context(), 5*time.Second)
+		defer cancel()
+		counts, err := b.sender(Config{Slots: 4, Handlers: doing(func(context.Context, outbox.Message) error {
+			time.Sleep(2 * time.Second)
+			return nil
+		})}).RunOnce(ctx)
+		if err != nil || counts.Delivered != 12 || len(b.outcomes()) != 12 || b.leased() != 0 {
+			b.Errorf("of %d counted %+v, %v", len(ids), counts, err)
+		}
+	})
+}
