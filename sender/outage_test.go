@@ -1,0 +1,152 @@
+package sender
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/fencepost-go/fencepost/outbox"
+)
+
+var errDown = errors.New("connection refused")
+
+// While the database is down a sender makes less than two attempts a second, whatever it has to do, writes one record when that begins, one
+// a minute and one when it is over, and is back within ten seconds. Handlers that were running are settled then, and no attempt is spent.
+func TestC60DatabaseDown(t *testing.T) {
+	inBubble(t, outbox.Policy{}, func(b *bench) {
+		stop := b.run(b.sender(Config{Lease: 10 * time.Minute, Drain: 10 * time.Second, Handlers: doing(func(_ context.Context, m outbox.Message) error {
+			if m.Key != "late" {
+				time.Sleep(time.Minute)
+			}
+			return nil
+		})}))
+		ids := b.enqueue(many(10)...)
+		wait(time.Second)
+		b.took()
+		b.failing("*", errDown)
+		wait(3 * time.Second)
+		if calls := b.took(); len(calls) > 6 {
+			b.Errorf("%d attempts in the first three seconds: %v", len(calls), calls)
+		}
+		wait(2 * time.Minute)
+		if calls := b.took(); len(calls) > 60 || len(calls) < 15 {
+			b.Errorf("%d attempts in two minutes", len(calls))
+		}
+		if begun, reminded := b.log.lines("backing off"), b.log.lines("still fail"); len(begun) != 1 || len(reminded) != 1 {
+			b.Errorf("logged %v %v", begun, reminded)
+		}
+		b.failing("*", nil)
+		wait(10 * time.Second)
+		if over := b.log.lines("succeed again"); len(over) != 1 {
+			b.Errorf("logged %v", over)
+		}
+		if got := b.outcomes(); len(got) != len(ids) {
+			b.Errorf("settled %v", got)
+		}
+		for _, s := range b.store.Dump().Settlements {
+			if s.Attempt != 1 {
+				b.Errorf("message %d has %d attempts", s.MessageID, s.Attempt)
+			}
+		}
+		late := b.enqueue(effect("late"))[0]
+		wait(100 * time.Millisecond)
+		if b.outcomes()[late] != "delivered" {
+			b.Error("not at full speed")
+		}
+		if err := stop(); err != nil {
+			b.Error(err)
+		}
+	})
+}
+
+// A server that is read-only answers some calls. That is no recovery.
+func TestC60ReadOnlyServer(t *testing.T) {
+	inBubble(t, outbox.Policy{}, func(b *bench) {
+		b.failing("LeaseDue", errDown)
+		b.enqueue(effect("a"))
+		stop := b.run(b.sender(Config{Handlers: doing(succeed)}))
+		wait(time.Minute)
+		calls := b.took()
+		if n := len(b.log.lines("level=")); n > 3 || len(calls) > 60 {
+			b.Errorf("%d records and %d calls in a minute", n, len(calls))
+		}
+		b.failing("LeaseDue", nil)
+		wait(10 * time.Second)
+		if len(b.outcomes()) != 1 || len(b.log.lines("succeed again")) != 1 {
+			b.Errorf("settled %v", b.outcomes())
+		}
+		if err := stop(); err != nil {
+			b.Error(err)
+		}
+	})
+}
+
+// An operation that fails for reasons of its own does not keep the others from being tried.
+func TestOneOperationFails(t *testing.T) {
+	inBubble(t, outbox.Policy{}, func(b *bench) {
+		b.enqueue(effect("short"), effect("long"))
+		stop := b.run(b.sender(Config{Handlers: doing(func(ctx context.Context, m outbox.Message) error {
+			if m.Key == "short" {
+				return nil
+			}
+			<-ctx.Done()
+			if context.Cause(ctx) != outbox.ErrStopping {
+				b.Errorf("ended by %v", context.Cause(ctx))
+			}
+			return ctx.Err()
+		})}))
+		b.failing("SettleDelivered", errDown)
+		wait(5 * time.Minute) // the long one is renewed although settles fail
+		if n := b.called("Renew"); n < 25 {
+			b.Errorf("%d renewals in five minutes", n)
+		}
+		b.failing("SettleDelivered", nil)
+		wait(time.Minute)
+		if err := stop(); err != nil {
+			b.Error(err)
+		}
+		if len(b.outcomes()) != 1 {
+			b.Errorf("settled %v", b.outcomes())
+		}
+	})
+}
+
+// A connection that keeps breaking does not fill the log.
+func TestFlappingDatabase(t *testing.T) {
+	inBubble(t, outbox.Policy{}, func(b *bench) {
+		stop := b.run(b.sender(Config{Handlers: doing(succeed)}))
+		for i := range 600 {
+			b.failing("*", []error{errDown, nil}[i%2])
+			wait(100 * time.Millisecond)
+		}
+		if n := len(b.log.lines("level=")); n > 60 {
+			b.Errorf("%d records in a minute", n)
+		}
+		b.failing("*", nil)
+		if err := stop(); err != nil {
+			b.Error(err)
+		}
+	})
+}
+
+func TestRunOnceReturnsTheError(t *testing.T) {
+	inBubble(t, outbox.Policy{}, func(b *bench) {
+		b.enqueue(many(40)...)
+		s := b.sender(Config{Slots: 4, Handlers: doing(func(context.Context, outbox.Message) error {
+			time.Sleep(time.Second)
+			b.failing("LeaseDue", errDown)
+			return nil
+		})})
+		counts, err := s.RunOnce(b.Context())
+		if !errors.Is(err, errDown) || counts.Delivered != 4 || b.leased() != 0 {
+			b.Errorf("counted %+v, %v", counts, err)
+		}
+		b.failing("*", errDown)
+		b.took()
+		if _, err := s.RunOnce(b.Context()); !errors.Is(err, errDown) || !slices.Equal(b.took(), []string{"ReadVersion"}) {
+			b.Errorf("without a database: %v", err)
+		}
+	})
+}

@@ -1,0 +1,96 @@
+package sender
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/fencepost-go/fencepost/outbox"
+)
+
+// While a target is unavailable its lane has one probe at a time, ever less often, that spends no attempt; other lanes go on; and the first
+// probe that reaches the target lets all the others through.
+func TestUnavailableTarget(t *testing.T) {
+	policy := outbox.Policy{InitialDelay: 10 * time.Second, MaxDelay: time.Minute, Jitter: outbox.NoJitter}
+	inBubble(t, policy, func(b *bench) {
+		down := true
+		var running, atOnce int
+		var probes []time.Duration
+		began := time.Now()
+		s := b.sender(Config{Handlers: Handlers{
+			"charge": {Do: func(context.Context, outbox.Message) error {
+				running++
+				atOnce = max(atOnce, running)
+				time.Sleep(50 * time.Millisecond)
+				running--
+				if down {
+					if len(probes) < 16 || time.Since(began) > time.Second {
+						probes = append(probes, time.Since(began).Round(time.Second))
+					}
+					return outbox.Unavailable(errors.New("connection refused"))
+				}
+				return nil
+			}},
+			"email": {Do: succeed},
+		}})
+		b.enqueue(many(100)...)
+		stop := b.run(s)
+		wait(time.Second)
+		if len(probes) != 16 {
+			b.Errorf("%d handlers started before the first was back", len(probes))
+		}
+		atOnce = 0
+		wait(5 * time.Minute)
+		// Delays of 10, 20, 40, then 60 s, and a poll each until the lane is looked at.
+		want := []time.Duration{10, 31, 71, 132, 192, 253}
+		if probes = probes[16:]; len(probes) != len(want) {
+			b.Fatalf("probed after %v, want %v", probes, want)
+		}
+		for i := range want {
+			if off := probes[i] - want[i]*time.Second; off < -2*time.Second || off > 2*time.Second {
+				b.Errorf("probed after %v, want %v", probes, want)
+			}
+		}
+		if atOnce != 1 {
+			b.Errorf("%d probes at once", atOnce)
+		}
+		email := b.enqueue(effect("mail", func(e *outbox.Effect) { e.Kind = "email" }))[0]
+		wait(time.Second)
+		if b.outcomes()[email] != "delivered" {
+			b.Error("another lane was held up")
+		}
+		for _, q := range b.store.Dump().Queue {
+			if q.Attempt != 0 {
+				b.Errorf("message %d spent %d attempts", q.MessageID, q.Attempt)
+			}
+		}
+		down = false
+		wait(2 * time.Minute)
+		if got := b.outcomes(); len(got) != 101 {
+			b.Errorf("%d settled", len(got))
+		}
+		if err := stop(); err != nil {
+			b.Error(err)
+		}
+	})
+}
+
+// What waits for a slot when the target becomes unavailable is given back.
+func TestUnavailableTargetKeepsNothingWaiting(t *testing.T) {
+	inBubble(t, outbox.Policy{}, func(b *bench) {
+		calls := 0
+		s := b.sender(Config{Slots: 1, Batch: 50, Handlers: doing(func(context.Context, outbox.Message) error {
+			if calls++; calls > 10 {
+				return outbox.Unavailable(errors.New("connection refused"))
+			}
+			time.Sleep(time.Millisecond)
+			return nil
+		})})
+		b.enqueue(many(60)...)
+		counts := b.runOnce(s)
+		if calls != 11 || counts.Delivered != 10 || counts.Retried != 1 || counts.Released == 0 || b.leased() != 0 {
+			b.Errorf("%d calls, counted %+v", calls, counts)
+		}
+	})
+}
