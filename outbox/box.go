@@ -12,7 +12,7 @@ const (
 	// DefaultMaxPayload is the largest payload in bytes unless Config.MaxPayload says otherwise.
 	DefaultMaxPayload = 64 << 10
 
-	hardMaxPayload = 1 << 20
+	largestPayload = 1 << 20
 	maxAttempts    = 10_000
 	maxBatch       = 1_000 // rows of one statement, and what one operator call may touch
 	maxName        = 128
@@ -43,7 +43,7 @@ type Box struct {
 	store      db.Store
 	policy     Policy
 	maxPayload int
-	kinds      []string // nil: any
+	kinds      []string // none: any
 	redact     func(string) string
 	observer   Observer
 	log        *slog.Logger
@@ -61,8 +61,8 @@ func New(store db.Store, config Config) (*Box, error) {
 	policy := config.Policy.or(defaultPolicy)
 	policy.check(&found)
 	maxPayload := first(config.MaxPayload, DefaultMaxPayload)
-	if maxPayload < 1 || maxPayload > hardMaxPayload {
-		found.addf("MaxPayload", "is %d, not between 1 and %d bytes", config.MaxPayload, hardMaxPayload)
+	if maxPayload < 1 || maxPayload > largestPayload {
+		found.addf("MaxPayload", "is %d, not between 1 and %d bytes", config.MaxPayload, largestPayload)
 	}
 	found.kinds(config.Kinds)
 	kinds := distinct(config.Kinds)
@@ -100,7 +100,7 @@ func (b *Box) Logger() *slog.Logger { return b.log }
 // Store is what the box was made over.
 func (b *Box) Store() db.Store { return b.store }
 
-// distinct sorts a copy bytewise and drops repeats; nil stays nil.
+// distinct sorts a copy bytewise and drops repeats.
 func distinct[T interface{ ~string | ~int64 }](values []T) []T {
 	sorted := slices.Clone(values)
 	slices.Sort(sorted)

@@ -10,7 +10,7 @@ import (
 // ErrCancelled, and its settle is stale. At most 1,000 ids; an answer each, in order: Done, NotOpen, or NotFound for what is not in the
 // scope. After an error call again: what was done answers NotOpen then, in StateCancelled.
 func (b *Box) Cancel(ctx context.Context, scope Scope, ids []int64, by By) ([]Acted, error) {
-	return b.operate(ctx, scope, ids, by, act{
+	return b.operate(ctx, scope, ids, by, operation{
 		verb: "cancel", done: StateCancelled, missed: NotOpen, unknown: NotFound,
 		run: func(ids []int64, by By) ([]int64, error) {
 			return b.store.CancelOpen(ctx, db.CancelOpenParams{

@@ -2,6 +2,7 @@ package outbox
 
 import (
 	"maps"
+	"slices"
 	"sync"
 	"time"
 )
@@ -41,9 +42,9 @@ func (c *Consumer) Policy() Policy { return c.policy }
 // nothing. A kind's age of zero is the policy's.
 func (c *Consumer) WithMaxAges(byKind map[string]time.Duration) (*Consumer, error) {
 	var found problems
-	for kind, age := range byKind {
+	for _, kind := range slices.Sorted(maps.Keys(byKind)) {
 		found.name("Kind", kind, maxName)
-		found.age("MaxAge", age)
+		found.age("MaxAge", byKind[kind])
 	}
 	if err := found.err(); err != nil {
 		return nil, failed("consumer", err)

@@ -59,7 +59,7 @@ func (b *Box) checkEffect(found *problems, e Effect) {
 	found.name("Consumer", e.Consumer, maxName)
 	found.name("Target", e.Target, maxName)
 	found.name("Kind", e.Kind, maxName)
-	if b.kinds != nil && !slices.Contains(b.kinds, e.Kind) {
+	if len(b.kinds) > 0 && !slices.Contains(b.kinds, e.Kind) {
 		found.add("Kind", "is none of the box's kinds")
 	}
 	found.required("Key", e.Key, maxKey)

@@ -41,7 +41,7 @@ type InvalidError struct {
 	Index int
 	// Field is the Go name of the field or argument.
 	Field string
-	// Problem says what is wrong and which bound holds, without the refused value.
+	// Problem says what is wrong and which bound holds, without the refused text.
 	Problem string
 
 	batch bool
@@ -101,49 +101,6 @@ func (e *SettleUnknownError) Error() string {
 }
 
 func (e *SettleUnknownError) Unwrap() error { return e.Err }
-
-// problems gathers everything that is wrong with one call.
-type problems struct {
-	found []error
-	index int
-	batch bool
-}
-
-func (p *problems) add(field, problem string) {
-	p.found = append(p.found, &InvalidError{Index: p.index, Field: field, Problem: problem, batch: p.batch})
-}
-
-func (p *problems) addf(field, format string, args ...any) {
-	p.add(field, fmt.Sprintf(format, args...))
-}
-
-// at is p for one place of a batch.
-func (p *problems) at(place int) *problems {
-	p.index, p.batch = place, true
-	return p
-}
-
-// whole is p for what concerns the call and no place of its batch.
-func (p *problems) whole() *problems {
-	p.index, p.batch = 0, false
-	return p
-}
-
-// err is nil when nothing was found.
-func (p *problems) err() error {
-	if len(p.found) == 0 {
-		return nil
-	}
-	return invalids(p.found)
-}
-
-type invalids []error
-
-func (v invalids) Error() string {
-	return ErrInvalid.Error() + ": " + listed(len(v), func(i int) string { return v[i].Error() })
-}
-
-func (v invalids) Unwrap() []error { return v }
 
 // listed keeps the text of an error with a thousand parts readable.
 func listed(n int, text func(i int) string) string {

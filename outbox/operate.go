@@ -35,8 +35,8 @@ func (p *problems) ids(ids []int64) {
 	}
 }
 
-// An act is one operator's statement over ids.
-type act struct {
+// An operation is one operator's statement over ids.
+type operation struct {
 	verb    string
 	done    State  // of the messages it changes
 	missed  Status // of those in another state
@@ -44,28 +44,28 @@ type act struct {
 	run     func(ids []int64, by By) ([]int64, error)
 }
 
-// operate runs an act and asks what stands where it changed nothing: two statements at most. Answers are in the order of ids.
-func (b *Box) operate(ctx context.Context, scope Scope, ids []int64, by By, act act) ([]Acted, error) {
+// operate runs an operation and asks what stands where it changed nothing: two statements at most. Answers are in the order of ids.
+func (b *Box) operate(ctx context.Context, scope Scope, ids []int64, by By, op operation) ([]Acted, error) {
 	var found problems
 	scope.check(&found)
 	found.ids(ids)
 	by = found.by(by)
 	if err := found.refused(ctx); err != nil {
-		return nil, failed(act.verb, err)
+		return nil, failed(op.verb, err)
 	}
 	if len(ids) == 0 {
 		return nil, nil
 	}
-	changed, err := act.run(distinct(ids), by)
+	changed, err := op.run(distinct(ids), by)
 	if err != nil {
-		return nil, failed(act.verb, err)
+		return nil, failed(op.verb, err)
 	}
 	answers := make(map[int64]Acted, len(ids))
 	for _, id := range changed {
-		answers[id] = Acted{ID: id, Status: Done, State: act.done}
+		answers[id] = Acted{ID: id, Status: Done, State: op.done}
 	}
-	if err := b.classifyMissed(ctx, scope, distinct(ids), act, answers); err != nil {
-		return nil, failed(act.verb, err)
+	if err := b.classifyMissed(ctx, scope, distinct(ids), op, answers); err != nil {
+		return nil, failed(op.verb, err)
 	}
 	inOrder := make([]Acted, len(ids))
 	for i, id := range ids {
@@ -74,8 +74,8 @@ func (b *Box) operate(ctx context.Context, scope Scope, ids []int64, by By, act 
 	return inOrder, nil
 }
 
-// classifyMissed answers for the ids that an act did not change.
-func (b *Box) classifyMissed(ctx context.Context, scope Scope, ids []int64, act act, answers map[int64]Acted) error {
+// classifyMissed answers for the ids that an operation did not change.
+func (b *Box) classifyMissed(ctx context.Context, scope Scope, ids []int64, op operation, answers map[int64]Acted) error {
 	missed := slices.DeleteFunc(ids, func(id int64) bool { return answers[id].Status == Done })
 	if len(missed) == 0 {
 		return nil
@@ -85,9 +85,9 @@ func (b *Box) classifyMissed(ctx context.Context, scope Scope, ids []int64, act 
 		return err
 	}
 	for _, id := range missed {
-		answers[id] = Acted{ID: id, Status: act.unknown}
+		answers[id] = Acted{ID: id, Status: op.unknown}
 		if fate, ok := fates[id]; ok {
-			answers[id] = Acted{ID: id, Status: act.missed, State: State(fate.State)}
+			answers[id] = Acted{ID: id, Status: op.missed, State: State(fate.State)}
 		}
 	}
 	return nil

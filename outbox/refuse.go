@@ -2,10 +2,51 @@ package outbox
 
 import (
 	"context"
-	"time"
-
-	"github.com/fencepost-go/fencepost/db"
+	"fmt"
 )
+
+// problems gathers everything that is wrong with one call.
+type problems struct {
+	found []error
+	index int
+	batch bool
+}
+
+func (p *problems) add(field, problem string) {
+	p.found = append(p.found, &InvalidError{Index: p.index, Field: field, Problem: problem, batch: p.batch})
+}
+
+func (p *problems) addf(field, format string, args ...any) {
+	p.add(field, fmt.Sprintf(format, args...))
+}
+
+// at is p for one place of a batch.
+func (p *problems) at(place int) *problems {
+	p.index, p.batch = place, true
+	return p
+}
+
+// whole is p for what concerns the call and no place of its batch.
+func (p *problems) whole() *problems {
+	p.index, p.batch = 0, false
+	return p
+}
+
+// err is nil when nothing was found.
+func (p *problems) err() error {
+	if len(p.found) == 0 {
+		return nil
+	}
+	return invalids(p.found)
+}
+
+type invalids []error
+
+func (v invalids) Error() string {
+	return ErrInvalid.Error() + ": " + listed(len(v), func(i int) string { return v[i].Error() })
+}
+
+func (v invalids) Unwrap() []error { return v }
 
 // refused says why a call must not send a statement: its arguments are invalid, or its context is over already.
 func (p *problems) refused(ctx context.Context) error {
@@ -13,25 +54,4 @@ func (p *problems) refused(ctx context.Context) error {
 		return err
 	}
 	return ctx.Err()
-}
-
-func (p *problems) consumer(c *Consumer) {
-	if c == nil {
-		p.add("Consumer", "is nil")
-	}
-}
-
-// lease turns the length of a lease into microseconds.
-func (p *problems) lease(field string, length time.Duration) int64 {
-	if length > db.LongestLease {
-		p.addf(field, "is %v, at most %v are allowed", length, db.LongestLease)
-	}
-	return micros(max(length, time.Millisecond))
-}
-
-// held refuses a message that no lease gave out: its token is that of every free row.
-func (p *problems) held(m Message) {
-	if !m.leased() {
-		p.add("Message", "does not come from a lease")
-	}
 }

@@ -31,7 +31,7 @@ func (b *Box) Replay(ctx context.Context, scope Scope, ids []int64, attempts Att
 	if found.attempts(attempts); found.err() != nil {
 		return nil, failed("replay", found.err())
 	}
-	return b.operate(ctx, scope, ids, by, act{
+	return b.operate(ctx, scope, ids, by, operation{
 		verb: "replay", done: StatePending, missed: NotDead, unknown: NotDead,
 		run: func(ids []int64, by By) ([]int64, error) {
 			return b.store.ReplayDead(ctx, db.ReplayDeadParams{

@@ -23,20 +23,20 @@ const (
 // Resolve decides parked messages. At most 1,000 ids; an answer each, in order: Done, NotParked, or NotFound for what is not in the scope.
 // After an error call again: what was done answers NotParked then.
 func (b *Box) Resolve(ctx context.Context, scope Scope, ids []int64, as Resolution, by By) ([]Acted, error) {
-	act := act{verb: "resolve", missed: NotParked, unknown: NotFound}
+	op := operation{verb: "resolve", missed: NotParked, unknown: NotFound}
 	switch as {
 	case AsDelivered:
-		act.done = StateDelivered
+		op.done = StateDelivered
 	case AsDead, AsDeadBlocking:
-		act.done = StateDead
+		op.done = StateDead
 	case AsRetry:
-		act.done = StatePending
+		op.done = StatePending
 	default:
 		var found problems
 		found.add("Resolution", "is none of AsDelivered, AsDead, AsDeadBlocking and AsRetry")
-		return nil, failed(act.verb, found.err())
+		return nil, failed(op.verb, found.err())
 	}
-	act.run = func(ids []int64, by By) ([]int64, error) {
+	op.run = func(ids []int64, by By) ([]int64, error) {
 		if as == AsRetry {
 			return b.store.ResolveRetry(ctx, db.ResolveRetryParams{
 				Ids: ids, AllTenants: scope.all, Scope: scope.names(), Actor: by.Actor, Reason: by.Reason,
@@ -44,8 +44,8 @@ func (b *Box) Resolve(ctx context.Context, scope Scope, ids []int64, as Resoluti
 		}
 		return b.store.ResolveSettled(ctx, db.ResolveSettledParams{
 			Ids: ids, AllTenants: scope.all, Scope: scope.names(), Actor: by.Actor, Reason: by.Reason,
-			Outcome: string(act.done), BlockOnDead: as == AsDeadBlocking,
+			Outcome: string(op.done), BlockOnDead: as == AsDeadBlocking,
 		})
 	}
-	return b.operate(ctx, scope, ids, by, act)
+	return b.operate(ctx, scope, ids, by, op)
 }

@@ -4,6 +4,8 @@ import (
 	"strings"
 	"time"
 	"unicode/utf8"
+
+	"github.com/fencepost-go/fencepost/db"
 )
 
 const longestAge = 36525 * 24 * time.Hour // 100 years
@@ -87,22 +89,23 @@ func (p *problems) age(field string, age time.Duration) {
 	}
 }
 
-// micros is a length as the statements take it: in microseconds, rounded up, so that a short length never becomes "none".
-func micros(length time.Duration) int64 {
-	whole := int64(length / time.Microsecond)
-	if length%time.Microsecond > 0 {
-		whole++
+func (p *problems) consumer(c *Consumer) {
+	if c == nil {
+		p.add("Consumer", "is nil")
 	}
-	return whole
 }
 
-// ageMicros is micros with 0 for no limit.
-func ageMicros(age time.Duration) int64 {
-	if age == NoMaxAge {
-		return 0
+// lease turns the length of a lease into microseconds.
+func (p *problems) lease(field string, length time.Duration) int64 {
+	if length > db.LongestLease {
+		p.addf(field, "is %v, at most %v are allowed", length, db.LongestLease)
 	}
-	return micros(age)
+	return micros(max(length, time.Millisecond))
 }
 
-// stored is an instant as every database keeps it.
-func stored(at time.Time) time.Time { return at.UTC().Truncate(time.Microsecond) }
+// held refuses a message that no lease gave out: its token is that of every free row.
+func (p *problems) held(m Message) {
+	if !m.leased() {
+		p.add("Message", "does not come from a lease")
+	}
+}

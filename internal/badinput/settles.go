@@ -107,9 +107,9 @@ func recordAnyText(f *fixture) {
 			}
 		}
 	}
-	m := f.leaseOne("blank")
+	m, blank := f.leaseOne("blank"), " \n"
 	f.silently("B19 blank", func() {
-		_, err := f.box.Settle(f.Context(), f.consumer, outbox.AllTenants, m, outbox.Failed(errors.New(" \n")))
+		_, err := f.box.Settle(f.Context(), f.consumer, outbox.AllTenants, m, outbox.Failed(errors.New(blank)))
 		f.refused("B19 blank", err, "Reason")
 	})
 	if got := f.settle(m, outbox.OutcomeOf(outbox.Permanent(errors.New("")))); got.Status != outbox.DeadLettered || got.Reason != "*errors.errorString" {
