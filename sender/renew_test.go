@@ -3,6 +3,7 @@ package sender
 import (
 	"context"
 	"errors"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -12,13 +13,25 @@ import (
 	"github.com/fencepost-go/fencepost/outbox"
 )
 
-// until gives a handler that runs until its context ends, and tells why and when that was.
-func until(cause *error, at *time.Time) func(context.Context, outbox.Message) error {
-	return func(ctx context.Context, _ outbox.Message) error {
-		<-ctx.Done()
-		*cause, *at = context.Cause(ctx), time.Now()
-		return ctx.Err()
-	}
+// An ending is why and when the context of a handler ended that runs until then.
+type ending struct {
+	mu    sync.Mutex
+	cause error
+	at    time.Time
+}
+
+func (e *ending) do(ctx context.Context, _ outbox.Message) error {
+	<-ctx.Done()
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.cause, e.at = context.Cause(ctx), time.Now()
+	return ctx.Err()
+}
+
+func (e *ending) get() (cause error, at time.Time) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return e.cause, e.at
 }
 
 func TestRunningHandlersAreRenewedTogether(t *testing.T) {
@@ -64,9 +77,8 @@ func TestLeaseThatCannotBeRenewed(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			inBubble(t, outbox.Policy{}, func(b *bench) {
-				var cause error
-				var at time.Time
-				stop := b.run(b.sender(Config{Handlers: doing(until(&cause, &at))}))
+				var ended ending
+				stop := b.run(b.sender(Config{Handlers: doing(ended.do)}))
 				id := b.enqueue(effect("a"))[0]
 				wait(time.Second)
 				b.store.Hook(memdb.Hook{Before: func(ctx context.Context, call memdb.Call) error {
@@ -77,11 +89,11 @@ func TestLeaseThatCannotBeRenewed(t *testing.T) {
 				}})
 				ends := b.row(id).LeasedUntil
 				wait(28500 * time.Millisecond)
-				if cause != nil {
+				if cause, _ := ended.get(); cause != nil {
 					b.Errorf("ended early with %v", cause)
 				}
 				wait(time.Second)
-				if cause != outbox.ErrLeaseLost || !at.Before(ends) {
+				if cause, at := ended.get(); cause != outbox.ErrLeaseLost || !at.Before(ends) {
 					b.Errorf("ended by %v %v before the lease", cause, ends.Sub(at))
 				}
 				if err := stop(); err != nil {
@@ -104,10 +116,9 @@ func TestLostLeaseIsNoFailure(t *testing.T) {
 		if b.box, err = outbox.New(b.store, outbox.Config{Observer: observer, Logger: b.log.logger()}); err != nil {
 			b.Fatal(err)
 		}
-		var cause error
-		var at time.Time
+		var ended ending
 		began := time.Now()
-		s := b.sender(Config{Name: "pod-0", Handlers: doing(until(&cause, &at))})
+		s := b.sender(Config{Name: "pod-0", Handlers: doing(ended.do)})
 		stop := b.run(s)
 		id := b.enqueue(effect("a"))[0]
 		wait(time.Second)
@@ -120,7 +131,7 @@ func TestLostLeaseIsNoFailure(t *testing.T) {
 		}
 		before := b.row(id)
 		wait(10 * time.Second)
-		if cause != outbox.ErrLeaseLost || at.Sub(began) > 11*time.Second {
+		if cause, at := ended.get(); cause != outbox.ErrLeaseLost || at.Sub(began) > 11*time.Second {
 			b.Errorf("ended by %v after %v", cause, at.Sub(began))
 		}
 		if err := stop(); err != nil {
@@ -134,17 +145,16 @@ func TestLostLeaseIsNoFailure(t *testing.T) {
 
 func TestCancelEndsTheHandler(t *testing.T) {
 	inBubble(t, outbox.Policy{}, func(b *bench) {
-		var cause error
-		var at time.Time
-		stop := b.run(b.sender(Config{Handlers: doing(until(&cause, &at))}))
+		var ended ending
+		stop := b.run(b.sender(Config{Handlers: doing(ended.do)}))
 		id := b.enqueue(effect("a"))[0]
 		wait(time.Second)
 		if _, err := b.box.Cancel(b.Context(), outbox.AllTenants, []int64{id}, outbox.By{Actor: "op", Reason: "wrong"}); err != nil {
 			b.Fatal(err)
 		}
 		wait(10 * time.Second)
-		if got := b.outcomes(); cause != outbox.ErrCancelled || got[id] != "cancelled" {
-			b.Errorf("ended by %v, is %v", cause, got)
+		if cause, _ := ended.get(); cause != outbox.ErrCancelled || b.outcomes()[id] != "cancelled" {
+			b.Errorf("ended by %v, is %v", cause, b.outcomes())
 		}
 		if err := stop(); err != nil {
 			b.Error(err)
@@ -154,9 +164,8 @@ func TestCancelEndsTheHandler(t *testing.T) {
 
 func TestPauseEndsTheHandlerAndKeepsTheAttempt(t *testing.T) {
 	inBubble(t, outbox.Policy{}, func(b *bench) {
-		var cause error
-		var at time.Time
-		stop := b.run(b.sender(Config{Handlers: doing(until(&cause, &at))}))
+		var ended ending
+		stop := b.run(b.sender(Config{Handlers: doing(ended.do)}))
 		id := b.enqueue(effect("a"))[0]
 		wait(time.Second)
 		everything := outbox.LanePattern{Consumer: outbox.Any, Target: outbox.Any, Kind: outbox.Any, Tenant: outbox.Any}
@@ -164,6 +173,7 @@ func TestPauseEndsTheHandlerAndKeepsTheAttempt(t *testing.T) {
 			b.Fatal(err)
 		}
 		wait(time.Minute)
+		cause, _ := ended.get()
 		if row := b.row(id); cause != outbox.ErrPaused || row.Attempt != 0 || row.Epoch != 1 || b.leased() != 0 {
 			b.Errorf("ended by %v, left %+v", cause, row)
 		}
@@ -175,13 +185,12 @@ func TestPauseEndsTheHandlerAndKeepsTheAttempt(t *testing.T) {
 
 func TestLongestHold(t *testing.T) {
 	inBubble(t, outbox.Policy{}, func(b *bench) {
-		var cause error
-		var at time.Time
+		var ended ending
 		began := time.Now()
-		stop := b.run(b.sender(Config{Handlers: doing(until(&cause, &at)), LongestHold: 2 * time.Minute}))
+		stop := b.run(b.sender(Config{Handlers: doing(ended.do), LongestHold: 2 * time.Minute}))
 		b.enqueue(effect("a"))
 		wait(2 * time.Minute)
-		if cause != outbox.ErrLeaseLost || at.Sub(began) < time.Minute {
+		if cause, at := ended.get(); cause != outbox.ErrLeaseLost || at.Sub(began) < time.Minute {
 			b.Errorf("ended by %v after %v", cause, at.Sub(began))
 		}
 		if err := stop(); err != nil {

@@ -37,15 +37,15 @@ func TestStopWaitsForHandlers(t *testing.T) {
 // A handler that is not done is told to stop, and its message is given back with its attempt.
 func TestStopInterruptsHandlers(t *testing.T) {
 	inBubble(t, outbox.Policy{}, func(b *bench) {
-		var cause error
-		var at time.Time
-		stop := b.run(b.sender(Config{Handlers: doing(until(&cause, &at))}))
+		var ended ending
+		stop := b.run(b.sender(Config{Handlers: doing(ended.do)}))
 		id := b.enqueue(effect("a"))[0]
 		wait(time.Second)
 		began := time.Now()
 		if err := stop(); err != nil {
 			b.Error(err)
 		}
+		cause, at := ended.get()
 		if took := at.Sub(began); cause != outbox.ErrStopping || took != 10*time.Second {
 			b.Errorf("ended by %v after %v", cause, took)
 		}

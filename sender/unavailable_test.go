@@ -3,48 +3,71 @@ package sender
 import (
 	"context"
 	"errors"
+	"sync"
 	"testing"
 	"time"
 
 	"github.com/fencepost-go/fencepost/outbox"
 )
 
+// A target notes when it is called and how many calls there are at once, since it was last read.
+type target struct {
+	began time.Time
+
+	mu              sync.Mutex
+	down            bool
+	calls           []time.Duration
+	running, atOnce int
+}
+
+func (t *target) do(context.Context, outbox.Message) error {
+	t.mu.Lock()
+	t.calls = append(t.calls, time.Since(t.began))
+	t.running++
+	t.atOnce = max(t.atOnce, t.running)
+	t.mu.Unlock()
+	time.Sleep(50 * time.Millisecond)
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.running--
+	if t.down {
+		return outbox.Unavailable(errors.New("connection refused"))
+	}
+	return nil
+}
+
+func (t *target) read() (calls []time.Duration, atOnce int) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	calls, atOnce = t.calls, t.atOnce
+	t.calls, t.atOnce = nil, 0
+	return calls, atOnce
+}
+
+func (t *target) recover() {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.down = false
+}
+
 // While a target is unavailable its lane has one probe at a time, ever less often, that spends no attempt; other lanes go on; and the first
 // probe that reaches the target lets all the others through.
 func TestUnavailableTarget(t *testing.T) {
 	policy := outbox.Policy{InitialDelay: 10 * time.Second, MaxDelay: time.Minute, Jitter: outbox.NoJitter}
 	inBubble(t, policy, func(b *bench) {
-		down := true
-		var running, atOnce int
-		var probes []time.Duration
-		began := time.Now()
-		s := b.sender(Config{Handlers: Handlers{
-			"charge": {Do: func(context.Context, outbox.Message) error {
-				running++
-				atOnce = max(atOnce, running)
-				time.Sleep(50 * time.Millisecond)
-				running--
-				if down {
-					if len(probes) < 16 || time.Since(began) > time.Second {
-						probes = append(probes, time.Since(began).Round(time.Second))
-					}
-					return outbox.Unavailable(errors.New("connection refused"))
-				}
-				return nil
-			}},
-			"email": {Do: succeed},
-		}})
+		target := &target{began: time.Now(), down: true}
+		s := b.sender(Config{Handlers: Handlers{"charge": {Do: target.do}, "email": {Do: succeed}}})
 		b.enqueue(many(100)...)
 		stop := b.run(s)
 		wait(time.Second)
-		if len(probes) != 16 {
-			b.Errorf("%d handlers started before the first was back", len(probes))
+		if calls, atOnce := target.read(); len(calls) != 16 || atOnce != 16 {
+			b.Errorf("%d handlers started before the first was back", len(calls))
 		}
-		atOnce = 0
 		wait(5 * time.Minute)
 		// Delays of 10, 20, 40, then 60 s, and a poll each until the lane is looked at.
 		want := []time.Duration{10, 31, 71, 132, 192, 253}
-		if probes = probes[16:]; len(probes) != len(want) {
+		probes, atOnce := target.read()
+		if len(probes) != len(want) {
 			b.Fatalf("probed after %v, want %v", probes, want)
 		}
 		for i := range want {
@@ -65,7 +88,7 @@ func TestUnavailableTarget(t *testing.T) {
 				b.Errorf("message %d spent %d attempts", q.MessageID, q.Attempt)
 			}
 		}
-		down = false
+		target.recover()
 		wait(2 * time.Minute)
 		if got := b.outcomes(); len(got) != 101 {
 			b.Errorf("%d settled", len(got))
