@@ -47,7 +47,7 @@ type Leaser interface {
 	LeaseSuccessors(ctx context.Context, arg LeaseSuccessorsParams) ([]LeaseSuccessorsRow, error)
 
 	// Release gives leases back whose handlers never started or were interrupted: at once due again, the attempt unspent.
-	// Guard: id and token; a lease that is over but not taken by anybody is given back too. Index: primary keys.
+	// Guard: id and token, not nobody's; a lease that is over but not taken by anybody is given back too. Index: primary keys.
 	// Locks: queue rows, then order leases, in id order.
 	Release(ctx context.Context, arg ReleaseParams) ([]int64, error)
 

@@ -429,7 +429,7 @@ SELECT
 FROM renewed AS r;
 
 -- Release gives leases back whose handlers never started or were interrupted: at once due again, the attempt unspent.
--- Guard: id and token; a lease that is over but not taken by anybody is given back too. Index: primary keys.
+-- Guard: id and token, not nobody's; a lease that is over but not taken by anybody is given back too. Index: primary keys.
 -- Locks: queue rows, then order leases, in id order.
 -- name: Release :many
 WITH given_back AS (
@@ -440,6 +440,7 @@ WITH given_back AS (
         leased_by = 0
     WHERE q.message_id = ANY (sqlc.arg(ids)::bigint[])
         AND q.token = (sqlc.arg(tokens)::bytea[])[width_bucket(q.message_id, sqlc.arg(ids)::bigint[])]
+        AND q.token <> '\x00000000000000000000000000000000'::bytea
     RETURNING q.message_id, q.order_key
 ),
 freed AS (

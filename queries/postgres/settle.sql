@@ -15,6 +15,8 @@ WITH gone AS (
         AND q.consumer = sqlc.arg(consumer)::text
         AND q.target = sqlc.arg(target)::text
         AND (sqlc.arg(all_tenants)::boolean OR q.tenant = ANY (sqlc.arg(scope)::text[]))
+        -- Without this, accept_late would take the token that everybody knows for that of a message nobody holds.
+        AND q.token <> '\x00000000000000000000000000000000'::bytea
         AND (sqlc.arg(accept_late)::boolean OR q.leased_until > clock_timestamp())
     RETURNING q.message_id, q.attempt, q.epoch, q.replays, q.replayed_at, q.leased_by, q.order_key
 ),
@@ -40,6 +42,8 @@ WITH gone AS (
         AND q.consumer = sqlc.arg(consumer)::text
         AND q.target = sqlc.arg(target)::text
         AND (sqlc.arg(all_tenants)::boolean OR q.tenant = ANY (sqlc.arg(scope)::text[]))
+        -- Without this, accept_late would take the token that everybody knows for that of a message nobody holds.
+        AND q.token <> '\x00000000000000000000000000000000'::bytea
         AND (sqlc.arg(accept_late)::boolean OR q.leased_until > clock_timestamp())
     RETURNING q.message_id, q.attempt, q.epoch, q.replays, q.replayed_at, q.leased_by, q.order_key
 ),

@@ -666,6 +666,7 @@ WITH given_back AS (
         leased_by = 0
     WHERE q.message_id = ANY ($1::bigint[])
         AND q.token = ($2::bytea[])[width_bucket(q.message_id, $1::bigint[])]
+        AND q.token <> '\x00000000000000000000000000000000'::bytea
     RETURNING q.message_id, q.order_key
 ),
 freed AS (
@@ -682,7 +683,7 @@ type ReleaseParams struct {
 }
 
 // Release gives leases back whose handlers never started or were interrupted: at once due again, the attempt unspent.
-// Guard: id and token; a lease that is over but not taken by anybody is given back too. Index: primary keys.
+// Guard: id and token, not nobody's; a lease that is over but not taken by anybody is given back too. Index: primary keys.
 // Locks: queue rows, then order leases, in id order.
 func (q *Queries) Release(ctx context.Context, db DBTX, arg ReleaseParams) ([]int64, error) {
 	rows, err := db.Query(ctx, release, arg.Ids, arg.Tokens)

@@ -174,6 +174,8 @@ WITH gone AS (
         AND q.consumer = $4::text
         AND q.target = $5::text
         AND ($6::boolean OR q.tenant = ANY ($7::text[]))
+        -- Without this, accept_late would take the token that everybody knows for that of a message nobody holds.
+        AND q.token <> '\x00000000000000000000000000000000'::bytea
         AND ($8::boolean OR q.leased_until > clock_timestamp())
     RETURNING q.message_id, q.attempt, q.epoch, q.replays, q.replayed_at, q.leased_by, q.order_key
 ),
@@ -249,6 +251,8 @@ WITH gone AS (
         AND q.consumer = $3::text
         AND q.target = $4::text
         AND ($5::boolean OR q.tenant = ANY ($6::text[]))
+        -- Without this, accept_late would take the token that everybody knows for that of a message nobody holds.
+        AND q.token <> '\x00000000000000000000000000000000'::bytea
         AND ($7::boolean OR q.leased_until > clock_timestamp())
     RETURNING q.message_id, q.attempt, q.epoch, q.replays, q.replayed_at, q.leased_by, q.order_key
 ),
