@@ -24,7 +24,8 @@ which ids are strings.
 
 Exit codes: 0 done; 1 failed; 2 the command line or the configuration is wrong, and nothing was done.`,
 		Example: `  fencepost migrate --dsn postgres://app@db.internal/shop
-  FENCEPOST_DSN=postgres://app@db.internal/shop fencepost status`,
+  FENCEPOST_DSN=postgres://app@db.internal/shop fencepost status
+  fencepost demo --postgres`,
 		Args:              noCommand,
 		RunE:              func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 		SilenceErrors:     true,
@@ -36,7 +37,7 @@ Exit codes: 0 done; 1 failed; 2 the command line or the configuration is wrong, 
 	root.PersistentFlags().Bool("json", false, "print JSON")
 	root.SetFlagErrorFunc(flagError)
 	root.SetHelpCommand(newHelp())
-	root.AddCommand(newMigrate(), newStatus(), newList(), newShow(), newVersion())
+	root.AddCommand(newMigrate(), newStatus(), newList(), newShow(), newDemo(), newVersion())
 	return root
 }
 

@@ -1,0 +1,87 @@
+// Package demo is a small shop that does what fencepost is for while everything breaks that can, and then checks the result
+// without trusting fencepost.
+//
+// The shop (shop.go) is an HTTP service that writes an order and its effects, a charge and a mail, in one transaction. Workers
+// (worker.go), processes of their own, perform the effects: they call the receiver (receiver.go), another HTTP service, which keeps a
+// ledger and does nothing twice. The story (story.go) places orders and lets things go wrong. In the end the shop's orders are compared
+// with the receiver's ledger (report.go).
+package demo
+
+import (
+	"context"
+	"errors"
+	"io"
+	"log/slog"
+	"time"
+
+	"github.com/jackc/pgx/v5/pgxpool"
+
+	"github.com/fencepost-go/fencepost/db/pgxdb"
+	"github.com/fencepost-go/fencepost/outbox"
+)
+
+// MinEffects is the smallest number of effects that leaves room for everything to go wrong.
+const MinEffects = 100
+
+// Config of a demo.
+type Config struct {
+	// DSN is a PostgreSQL server whose role may create databases. The demo makes one of its own there, and drops it in the end.
+	DSN string
+	// Effects to perform, at least MinEffects; two for each order.
+	Effects int
+	// Seed decides which calls fail.
+	Seed uint64
+	// Worker is the command that calls Work.
+	Worker []string
+	// Progress is told what happens. On a Terminal its last line counts.
+	Progress io.Writer
+	Terminal bool
+}
+
+// Run runs the demo. It leaves nothing behind, also when ctx ends it.
+func Run(ctx context.Context, config Config) (report Report, err error) {
+	start := time.Now()
+	database, err := createDatabase(ctx, config.DSN)
+	if err != nil {
+		return Report{}, err
+	}
+	defer func() { err = errors.Join(err, database.drop()) }()
+	pool, err := database.open(ctx)
+	if err != nil {
+		return Report{}, err
+	}
+	defer pool.Close()
+	box, err := newBox(pool)
+	if err != nil {
+		return Report{}, err
+	}
+	orders := (config.Effects + 1) / 2
+	receiver, err := startReceiver(newFaults(config.Seed, orders))
+	if err != nil {
+		return Report{}, err
+	}
+	defer receiver.stop()
+	shop, err := startShop(ctx, pool, box)
+	if err != nil {
+		return Report{}, err
+	}
+	defer shop.stop()
+	crew := &crew{command: config.Worker, database: database, receiver: receiver.url}
+	defer crew.kill()
+	s := &story{
+		box: box, shop: shop, receiver: receiver, crew: crew, orders: orders,
+		tell: newNarrator(config.Progress, config.Terminal, start),
+	}
+	if err := s.play(ctx); err != nil {
+		return Report{}, err
+	}
+	return s.report(ctx, config.Seed, time.Since(start))
+}
+
+func newBox(pool *pgxpool.Pool) (*outbox.Box, error) {
+	store, err := pgxdb.New(pool, pgxdb.Config{})
+	if err != nil {
+		return nil, err
+	}
+	return outbox.New(store, outbox.Config{Logger: slog.New(slog.DiscardHandler)})
+}

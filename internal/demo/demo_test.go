@@ -1,0 +1,157 @@
+package demo
+
+import (
+	"fmt"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/fencepost-go/fencepost/internal/pgtest"
+	"github.com/fencepost-go/fencepost/outbox"
+)
+
+func TestMain(m *testing.M) { pgtest.Main(m) }
+
+func TestShopWritesBothOrNeither(t *testing.T) {
+	t.Parallel()
+	shop, box := newShop(t)
+	good := order{ID: 1, Customer: "ann", Cents: 1}
+	if err := shop.place(t.Context(), good); err != nil {
+		t.Fatal(err)
+	}
+	if err := shop.place(t.Context(), order{ID: 2, Customer: "bob", Cents: creditLimit + 1}); err != errDeclined {
+		t.Errorf("an order above the limit: %v", err)
+	}
+	if err := shop.place(t.Context(), good); err == nil {
+		t.Error("an order was placed twice")
+	}
+	page, err := box.List(t.Context(), outbox.AllTenants, outbox.ListQuery{Limit: 10})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var keys []string
+	for _, m := range page.Messages {
+		keys = append(keys, m.Key)
+	}
+	if got := strings.Join(keys, " "); got != "order-1/charge order-1/mail" {
+		t.Errorf("messages %s", got)
+	}
+}
+
+// The report must be able to fail: it finds what is lost and what nobody ordered.
+func TestReport(t *testing.T) {
+	t.Parallel()
+	shop, _ := newShop(t)
+	for id := 1; id <= 3; id++ {
+		if err := shop.place(t.Context(), order{ID: id, Customer: "ann", Cents: 1}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	receiver := &receiver{performed: map[string]int{}, ledger: map[string]bool{}, ambush: make(chan struct{})}
+	s := &story{shop: shop, receiver: receiver, held: 1}
+	for _, performed := range []string{"order-1/charge", "order-1/mail", "order-2/charge", "order-2/charge", "order-3/mail", "order-4/charge"} {
+		receiver.perform(kindOf(performed), performed)
+	}
+	r, err := s.report(t.Context(), 7, time.Second)
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := Report{Seed: 7, Orders: 3, Enqueued: 6, Delivered: 4, Duplicates: 1, Held: 1, Lost: 2, Unexpected: 1, Seconds: 1}
+	if r != want {
+		t.Errorf("got %+v\nwant %+v", r, want)
+	}
+}
+
+func TestReportIsOK(t *testing.T) {
+	t.Parallel()
+	for r, want := range map[Report]bool{
+		{}:                       true,
+		{Duplicates: 3, Held: 3}: true,
+		{Duplicates: 4, Held: 3}: false,
+		{Lost: 1}:                false,
+		{Unexpected: 1}:          false,
+	} {
+		if r.OK() != want {
+			t.Errorf("%+v is OK: %v", r, r.OK())
+		}
+	}
+}
+
+func TestReceiver(t *testing.T) {
+	t.Parallel()
+	r := &receiver{performed: map[string]int{}, ledger: map[string]bool{}, ambush: make(chan struct{}), faults: faults{
+		refused: "a", busy: map[string]int{"b": 2}, slow: map[string]int{"c": 1}, fatal: 3,
+	}}
+	for i, call := range []struct {
+		key  string
+		want int
+	}{
+		{"a", http.StatusUnprocessableEntity},
+		{"b", http.StatusServiceUnavailable}, {"b", http.StatusServiceUnavailable}, {"b", http.StatusOK}, {"b", http.StatusOK},
+		{"c", noAnswer}, {"c", http.StatusOK},
+		{"d", noAnswer}, {"d", http.StatusOK}, // performed, but its caller is struck
+		{"a", http.StatusUnprocessableEntity},
+	} {
+		if got := r.perform(kindMail, call.key); got != call.want {
+			t.Errorf("call %d, of %s, is answered with %d, want %d", i, call.key, got, call.want)
+		}
+	}
+	r.repair()
+	if got := r.perform(kindMail, "a"); got != http.StatusOK {
+		t.Errorf("repaired: %d", got)
+	}
+	if r.count(kindMail) != 4 || r.duplicates != 2 || r.failures != 3 {
+		t.Errorf("%d performed, %d duplicates, %d failures", r.count(kindMail), r.duplicates, r.failures)
+	}
+}
+
+// The same seed gives the same faults, another one others; each kind of fault occurs, for few and for many orders.
+func TestFaults(t *testing.T) {
+	t.Parallel()
+	for _, orders := range []int{MinEffects / 2, 10_000} {
+		for seed := range uint64(100) {
+			f := newFaults(seed, orders)
+			if again := newFaults(seed, orders); fmt.Sprint(f) != fmt.Sprint(again) {
+				t.Fatalf("seed %d gave %v and %v", seed, f, again)
+			}
+			if fmt.Sprint(f) == fmt.Sprint(newFaults(seed+1, orders)) {
+				t.Errorf("seeds %d and %d give the same faults", seed, seed+1)
+			}
+			if f.refused == "" || len(f.busy) == 0 || len(f.slow) == 0 || f.fatal < 10 || f.fatal > orders/2 {
+				t.Errorf("seed %d: %+v", seed, f)
+			}
+		}
+	}
+}
+
+func newShop(t *testing.T) (*shop, *outbox.Box) {
+	t.Helper()
+	database, err := createDatabase(t.Context(), pgtest.Empty(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := database.drop(); err != nil {
+			t.Error(err)
+		}
+	})
+	pool, err := database.open(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(pool.Close)
+	box, err := newBox(pool)
+	if err != nil {
+		t.Fatal(err)
+	}
+	shop, err := startShop(t.Context(), pool, box)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(shop.stop)
+	return shop, box
+}
+
+// kindOf is the kind of a key.
+func kindOf(key string) string { return key[strings.LastIndex(key, "/")+1:] }
