@@ -29,7 +29,8 @@ type Config struct {
 	MaxPayload int
 	// Kinds, when set, are the only kinds Enqueue accepts.
 	Kinds []string
-	// Redact rewrites error texts and handler results before they are stored, to take secrets out. If it panics, the text is not stored.
+	// Redact rewrites error texts and handler results before they are stored and logged, to take secrets out. If it panics, the text is not
+	// stored. An Observer sees an Outcome as the handler gave it.
 	Redact func(text string) string
 	// Observer is told what happens. Nil is off.
 	Observer *Observer
