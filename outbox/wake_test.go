@@ -27,11 +27,13 @@ func TestNotifierCoalesces(t *testing.T) {
 			time.Sleep(100 * time.Microsecond)
 		}
 		time.Sleep(time.Second)
+		synctest.Wait()
 		if n := len(*calls); n < 10 || n > 11 {
 			t.Errorf("sent %d hints in 100 ms, want at most one in 10 ms and one after the last commit", n)
 		}
 		b.box.Committed()
 		time.Sleep(time.Second)
+		synctest.Wait()
 		if n := len(*calls); n > 11 {
 			t.Error("a commit of nothing woke the senders")
 		}
