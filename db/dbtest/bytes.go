@@ -47,7 +47,7 @@ func keepsBytes(f *fixture) {
 func keepsEmpty(f *fixture) {
 	p := f.params(some(2)...)
 	p.Payloads = [][]byte{{}, []byte("x")}
-	tx, commit, _ := f.Begin(f)
+	tx, commit, _ := f.begin()
 	if _, err := f.Store.Enqueue(f.Context(), tx, p); err != nil {
 		f.Fatal(err)
 	}

@@ -17,7 +17,7 @@ var checkTests = []test{
 func (f *fixture) refuses(what string, p db.EnqueueParams) {
 	f.Helper()
 	f.unchanged(what, func() {
-		tx, _, rollback := f.Begin(f)
+		tx, _, rollback := f.begin()
 		if _, err := f.Store.Enqueue(f.Context(), tx, p); err == nil {
 			f.Errorf("%s was stored", what)
 		}
@@ -49,6 +49,7 @@ func checksMessage(f *fixture) {
 		"long event id":   func(p *db.EnqueueParams) { p.SourceEventIds[0] = strings.Repeat("x", 65) },
 		"long metadata":   func(p *db.EnqueueParams) { p.Metadatas[0] = strings.Repeat("x", 65537) },
 		"long payload":    func(p *db.EnqueueParams) { p.Payloads[0] = make([]byte, 1<<20+1) },
+		"no digest":       func(p *db.EnqueueParams) { p.Digests[0] = nil },
 		"short digest":    func(p *db.EnqueueParams) { p.Digests[0] = make([]byte, 31) },
 		"position":        func(p *db.EnqueueParams) { p.SourcePositions[0] = -1 },
 		"age":             func(p *db.EnqueueParams) { p.MaxAges[0] = -1 },

@@ -81,7 +81,7 @@ func keysElsewhere(f *fixture) {
 func rollbackLeavesNothing(f *fixture) {
 	var burnt int64
 	f.unchanged("a rollback", func() {
-		tx, _, rollback := f.Begin(f)
+		tx, _, rollback := f.begin()
 		rows, err := f.Store.Enqueue(f.Context(), tx, f.params(effect{key: "a"}))
 		if err := errors.Join(err, rollback()); err != nil {
 			f.Fatal(err)
@@ -94,7 +94,7 @@ func rollbackLeavesNothing(f *fixture) {
 }
 
 func unseenBeforeCommit(f *fixture) {
-	tx, commit, _ := f.Begin(f)
+	tx, commit, _ := f.begin()
 	rows, err := f.Store.Enqueue(f.Context(), tx, f.params(effect{}))
 	if err != nil {
 		f.Fatal(err)
@@ -109,13 +109,13 @@ func unseenBeforeCommit(f *fixture) {
 }
 
 func concurrentWinner(f *fixture) {
-	winner, commit, _ := f.Begin(f)
+	winner, commit, _ := f.begin()
 	won, err := f.Store.Enqueue(f.Context(), winner, f.params(effect{key: "a"}))
 	if err != nil {
 		f.Fatal(err)
 	}
 	committed := make(chan error)
-	loser, _, rollback := f.Begin(f)
+	loser, _, rollback := f.begin()
 	go func() { committed <- commit() }()
 	lost, err := f.Store.Enqueue(f.Context(), loser, f.params(effect{key: "a"}))
 	if err := errors.Join(err, <-committed); err != nil {
@@ -131,12 +131,12 @@ func concurrentWinner(f *fixture) {
 }
 
 func concurrentLoser(f *fixture) {
-	loser, _, rollback := f.Begin(f)
+	loser, _, rollback := f.begin()
 	if _, err := f.Store.Enqueue(f.Context(), loser, f.params(effect{key: "a"})); err != nil {
 		f.Fatal(err)
 	}
 	gone := make(chan error)
-	winner, commit, _ := f.Begin(f)
+	winner, commit, _ := f.begin()
 	go func() { gone <- rollback() }()
 	rows, err := f.Store.Enqueue(f.Context(), winner, f.params(effect{key: "a"}))
 	if err := errors.Join(err, commit(), <-gone); err != nil {
@@ -156,7 +156,7 @@ func overlappingBatches(f *fixture) {
 	done := make(chan error)
 	for _, batch := range [][]effect{keys, backwards, keys, backwards} {
 		go func() {
-			tx, commit, _ := f.Begin(f)
+			tx, commit, _ := f.begin()
 			_, err := f.Store.Enqueue(f.Context(), tx, f.params(batch...))
 			done <- errors.Join(err, commit())
 		}()

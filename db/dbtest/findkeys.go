@@ -18,7 +18,7 @@ var findKeysTests = []test{
 // find asks for keys of consumer "c" without a tenant, and returns the answers in input order.
 func (f *fixture) find(keys ...string) []db.FindKeysRow {
 	f.Helper()
-	tx, commit, _ := f.Begin(f)
+	tx, commit, _ := f.begin()
 	rows := f.findIn(tx, keys...)
 	if err := commit(); err != nil {
 		f.Fatal(err)
@@ -67,7 +67,7 @@ func findsByPosition(f *fixture) {
 }
 
 func findsOwn(f *fixture) {
-	tx, commit, _ := f.Begin(f)
+	tx, commit, _ := f.begin()
 	stored, err := f.Store.Enqueue(f.Context(), tx, f.params(effect{key: "a"}))
 	if err != nil {
 		f.Fatal(err)

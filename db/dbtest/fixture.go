@@ -56,7 +56,7 @@ func (f *fixture) params(effects ...effect) db.EnqueueParams {
 		p.Priorities = append(p.Priorities, e.priority)
 		p.Digests = append(p.Digests, e.digest)
 		p.Metadatas = append(p.Metadatas, e.metadata)
-		p.Payloads = append(p.Payloads, slices.Concat([]byte{}, e.payload)) // nil is the caller's to turn into empty
+		p.Payloads = append(p.Payloads, append([]byte{}, e.payload...)) // nil is the caller's to turn into empty
 		p.SourcePositions = append(p.SourcePositions, e.position)
 		p.SourceEventIds = append(p.SourceEventIds, e.event)
 		p.MaxAges = append(p.MaxAges, e.maxAge.Microseconds())
@@ -73,10 +73,18 @@ func or(s, otherwise string) string {
 	return s
 }
 
+// begin opens a caller's transaction. A test that stops half-way leaves none open.
+func (f *fixture) begin() (tx db.Tx, commit, rollback func() error) {
+	f.Helper()
+	tx, commit, rollback = f.Begin(f)
+	f.Cleanup(func() { _ = rollback() })
+	return tx, commit, rollback
+}
+
 // record enqueues in a transaction that commits, and returns the answer.
 func (f *fixture) record(effects ...effect) []db.EnqueueRow {
 	f.Helper()
-	tx, commit, _ := f.Begin(f)
+	tx, commit, _ := f.begin()
 	rows, err := f.Store.Enqueue(f.Context(), tx, f.params(effects...))
 	if err := errors.Join(err, commit()); err != nil {
 		f.Fatalf("enqueue: %v", err)

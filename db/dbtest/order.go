@@ -83,7 +83,7 @@ func headHolds(f *fixture) {
 // late enqueues one message of the key in a transaction that is still open, and then another that commits.
 func (f *fixture) late(key string) (first, second int64, commit func() error) {
 	f.Helper()
-	tx, commit, _ := f.Begin(f)
+	tx, commit, _ := f.begin()
 	rows, err := f.Store.Enqueue(f.Context(), tx, f.params(ordered(key, 1)...))
 	if err != nil {
 		f.Fatal(err)

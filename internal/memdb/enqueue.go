@@ -62,6 +62,9 @@ func (s *Store) compose(arg db.EnqueueParams) ([]tables.Message, []tables.Queue,
 		due := later(arg.DueAts[i].UTC().Truncate(time.Microsecond), after(st.now, arg.Delays[i])) // a due time in the past means now
 		queue[i] = queueRow(messages[i])
 		queue[i].DueAt, queue[i].BornAt, queue[i].ExpiresAt = due, due, expires(due, arg.MaxAges[i])
+		if arg.Payloads[i] == nil { // which a driver sends as NULL
+			st.fail(&CheckError{"message", "payload not null"})
+		}
 		st.fail(verify("message", messageChecks, messages[i]))
 		st.fail(verify("queue", queueChecks, queue[i]))
 	}

@@ -18,7 +18,7 @@ func one(keys ...string) db.EnqueueParams {
 	return db.EnqueueParams{
 		Tenants: make([]string, n), Consumers: slices.Repeat([]string{"c"}, n), Targets: slices.Repeat([]string{"t"}, n),
 		Kinds: slices.Repeat([]string{"k"}, n), Keys: keys, OrderKeys: make([]string, n), Priorities: make([]int16, n),
-		Digests: slices.Repeat([][]byte{make([]byte, 32)}, n), Metadatas: make([]string, n), Payloads: make([][]byte, n),
+		Digests: slices.Repeat([][]byte{make([]byte, 32)}, n), Metadatas: make([]string, n), Payloads: slices.Repeat([][]byte{{}}, n),
 		SourcePositions: make([]int64, n), SourceEventIds: make([]string, n), MaxAges: make([]int64, n),
 		DueAts: make([]time.Time, n), Delays: make([]int64, n),
 	}

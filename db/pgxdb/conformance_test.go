@@ -1,0 +1,84 @@
+package pgxdb_test
+
+import (
+	"context"
+	"testing"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
+	"github.com/jackc/pgx/v5/stdlib"
+
+	"github.com/fencepost-go/fencepost/db"
+	"github.com/fencepost-go/fencepost/db/dbtest"
+	"github.com/fencepost-go/fencepost/db/pgxdb"
+	"github.com/fencepost-go/fencepost/internal/pgtest"
+	"github.com/fencepost-go/fencepost/schema"
+)
+
+func TestConformance(t *testing.T) {
+	t.Parallel()
+	for _, mode := range []pgx.QueryExecMode{
+		pgx.QueryExecModeCacheStatement, pgx.QueryExecModeCacheDescribe, pgx.QueryExecModeDescribeExec, pgx.QueryExecModeExec,
+		pgx.QueryExecModeSimpleProtocol,
+	} {
+		t.Run(mode.String(), func(t *testing.T) {
+			dbtest.Run(t, func(t *testing.T) dbtest.Harness { return harness(t, pgtest.New(t), mode, "") })
+		})
+	}
+	t.Run("another schema", func(t *testing.T) {
+		dbtest.Run(t, func(t *testing.T) dbtest.Harness {
+			return harness(t, pgtest.Empty(t), pgx.QueryExecModeCacheStatement, "Fence-Post")
+		})
+	})
+}
+
+// harness opens two stores, each with a pool of its own, over one database, which it migrates when the schema is not the default one.
+func harness(t *testing.T, dsn string, mode pgx.QueryExecMode, name string) dbtest.Harness {
+	t.Helper()
+	config, err := pgxpool.ParseConfig(dsn)
+	if err != nil {
+		t.Fatal(err)
+	}
+	config.ConnConfig.DefaultQueryExecMode = mode
+	open := func() (*pgxpool.Pool, *pgxdb.Store) {
+		pool, err := pgxpool.NewWithConfig(context.WithoutCancel(t.Context()), config)
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() {
+			if n := pool.Stat().AcquiredConns(); n != 0 {
+				t.Errorf("%d connections were not given back", n)
+			}
+			pool.Close()
+		})
+		store, err := pgxdb.New(pool, pgxdb.Config{Schema: name, Listen: config.ConnConfig})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return pool, store
+	}
+	pool, store := open()
+	_, second := open()
+	beside := dbtest.SQL{DB: stdlib.OpenDBFromPool(pool), Schema: name}
+	t.Cleanup(func() { beside.DB.Close() })
+	if name != "" {
+		if err := schema.Up(t.Context(), beside.DB, schema.Config{Name: name}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return dbtest.Harness{
+		Store:  store,
+		Second: second,
+		Begin: func(t testing.TB) (db.Tx, func() error, func() error) {
+			ctx := context.WithoutCancel(t.Context())
+			tx, err := pool.Begin(ctx)
+			if err != nil {
+				t.Fatal(err)
+			}
+			return pgxdb.Tx(tx), func() error { return tx.Commit(ctx) }, func() error { return tx.Rollback(ctx) }
+		},
+		Age:   beside.Age,
+		Dump:  beside.Dump,
+		Reset: beside.Reset,
+	}
+}

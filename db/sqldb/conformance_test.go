@@ -1,0 +1,84 @@
+package sqldb_test
+
+import (
+	"context"
+	"database/sql"
+	"testing"
+
+	_ "github.com/jackc/pgx/v5/stdlib" // the driver "pgx"
+	_ "github.com/lib/pq"              // the driver "postgres"
+
+	"github.com/fencepost-go/fencepost/db"
+	"github.com/fencepost-go/fencepost/db/dbtest"
+	"github.com/fencepost-go/fencepost/db/sqldb"
+	"github.com/fencepost-go/fencepost/internal/pgtest"
+	"github.com/fencepost-go/fencepost/schema"
+)
+
+func TestMain(m *testing.M) { pgtest.Main(m) }
+
+func TestConformance(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		name, driver, options string
+		config                sqldb.Config
+	}{
+		{name: "lib pq", driver: "postgres"},
+		{name: "lib pq, unnamed", driver: "postgres", options: "&binary_parameters=yes", config: sqldb.Config{Statements: sqldb.Unnamed}},
+		{name: "pgx stdlib", driver: "pgx"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			dbtest.Run(t, func(t *testing.T) dbtest.Harness { return harness(t, c.driver, pgtest.New(t)+c.options, c.config) })
+		})
+	}
+	t.Run("another schema", func(t *testing.T) {
+		dbtest.Run(t, func(t *testing.T) dbtest.Harness {
+			return harness(t, "postgres", pgtest.Empty(t), sqldb.Config{Schema: "Fence-Post"})
+		})
+	})
+}
+
+// harness opens two stores, each with a pool of its own, over one database, which it migrates when the schema is not the default one.
+func harness(t *testing.T, driver, dsn string, config sqldb.Config) dbtest.Harness {
+	t.Helper()
+	config.ListenDSN = dsn
+	open := func() (*sql.DB, *sqldb.Store) {
+		pool, err := sql.Open(driver, dsn)
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() {
+			if n := pool.Stats().InUse; n != 0 {
+				t.Errorf("%d connections were not given back", n)
+			}
+			pool.Close()
+		})
+		store, err := sqldb.New(pool, config)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return pool, store
+	}
+	pool, store := open()
+	_, second := open()
+	if config.Schema != "" {
+		if err := schema.Up(t.Context(), pool, schema.Config{Name: config.Schema}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	beside := dbtest.SQL{DB: pool, Schema: config.Schema}
+	return dbtest.Harness{
+		Store:  store,
+		Second: second,
+		Begin: func(t testing.TB) (db.Tx, func() error, func() error) {
+			tx, err := pool.BeginTx(context.WithoutCancel(t.Context()), nil)
+			if err != nil {
+				t.Fatal(err)
+			}
+			return sqldb.Tx(tx), tx.Commit, tx.Rollback
+		},
+		Age:   beside.Age,
+		Dump:  beside.Dump,
+		Reset: beside.Reset,
+	}
+}
