@@ -1,0 +1,86 @@
+package sender
+
+import (
+	"context"
+	"slices"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/fencepost-go/fencepost/db"
+	"github.com/fencepost-go/fencepost/outbox"
+)
+
+// timed is a store that keeps how long each lease took.
+type timed struct {
+	db.Store
+	mu     sync.Mutex
+	leases []time.Duration
+}
+
+func (s *timed) LeaseDue(ctx context.Context, params db.LeaseDueParams) ([]db.LeaseDueRow, error) {
+	began := time.Now()
+	rows, err := s.Store.LeaseDue(ctx, params)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.leases = append(s.leases, time.Since(began))
+	return rows, err
+}
+
+// A forgotten transaction keeps the entries of all that was performed, and leases do not walk over them: they go on from their marks. The
+// bound here is one of liveness; docs/benchmarks.md has the measured growth.
+func TestC51ForgottenTransactionDoesNotSlowLeases(t *testing.T) {
+	r := newRig(t)
+	messages := 20_000
+	if full {
+		messages = 200_000
+	}
+	store := &timed{}
+	p := r.process(usePgx, setup{wrap: func(s db.Store) db.Store {
+		store.Store = s
+		return store
+	}})
+	forgotten, err := r.beside.DB.Conn(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer forgotten.Close()
+	for _, statement := range []string{"BEGIN ISOLATION LEVEL REPEATABLE READ", "SELECT count(*) FROM outbox.queue"} {
+		if _, err := forgotten.ExecContext(t.Context(), statement); err != nil {
+			t.Fatal(err)
+		}
+	}
+
+	var performed calls
+	for n := 0; n < messages; n += 1000 {
+		p.enqueue(prefixed("of thousand "+time.Duration(n).String(), 1000)...)
+	}
+	stop := p.run(p.sender(Config{Slots: 64, Lease: time.Minute, Handlers: doing(func(_ context.Context, m outbox.Message) error {
+		performed.add(m)
+		return nil
+	})}))
+	all := func() bool { return performed.total() >= messages }
+	for deadline := time.Now().Add(5 * time.Minute); !all() && time.Now().Before(deadline); {
+		<-time.After(50 * time.Millisecond)
+	}
+	if err := stop(); err != nil {
+		t.Error(err)
+	}
+	if got := performed.total(); got != messages {
+		t.Errorf("performed %d of %d messages", got, messages)
+	}
+
+	slices.Sort(store.leases)
+	p95 := store.leases[len(store.leases)*95/100]
+	t.Logf("%d leases, p50 %v, p95 %v, longest %v", len(store.leases), store.leases[len(store.leases)/2], p95, store.leases[len(store.leases)-1])
+	if p95 > time.Second {
+		t.Errorf("95 %% of leases took up to %v", p95)
+	}
+	stats, err := p.box.Stats(t.Context(), outbox.Scope{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if stats.Health.OldestSnapshot <= 0 {
+		t.Errorf("the forgotten transaction does not show: %+v", stats.Health)
+	}
+}
