@@ -1,6 +1,10 @@
 package main
 
 import (
+	"errors"
+	"os"
+	"path/filepath"
+	"regexp"
 	"strings"
 	"testing"
 
@@ -108,6 +112,42 @@ func TestHelp(t *testing.T) {
 		}
 	}
 	visit(newRoot())
+}
+
+// Every command line in the help and in the documentation is one that the command understands.
+func TestDocumentedCommandLines(t *testing.T) {
+	t.Parallel()
+	pages, err := filepath.Glob("../../docs/*.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var text strings.Builder
+	for _, page := range append(pages, "../../README.md") {
+		content, err := os.ReadFile(page)
+		if err != nil {
+			t.Fatal(err)
+		}
+		text.Write(content)
+	}
+	for _, cmd := range append(newRoot().Commands(), newRoot()) {
+		text.WriteString("\n" + cmd.Example)
+	}
+	lines := regexp.MustCompile(`(?m)(?:^ +(?:\w+=\S+ )?|`+"`"+`)fencepost ([^\n`+"`"+`|#]+)`).FindAllStringSubmatch(text.String(), -1)
+	if len(lines) < 20 {
+		t.Errorf("found only %d", len(lines))
+	}
+	for _, line := range lines {
+		cmd, args, err := newRoot().Find(strings.Fields(line[1]))
+		if err == nil {
+			err = cmd.ParseFlags(args)
+		}
+		if err == nil && !cmd.HasParent() {
+			err = errors.New("it names no command")
+		}
+		if err != nil {
+			t.Errorf("fencepost %s: %v", line[1], err)
+		}
+	}
 }
 
 func TestDocumentedOnce(t *testing.T) {

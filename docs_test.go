@@ -1,0 +1,139 @@
+package fencepost_test
+
+import (
+	"context"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/jackc/pgx/v5/pgxpool"
+
+	"github.com/fencepost-go/fencepost/internal/pgtest"
+	"github.com/fencepost-go/fencepost/outbox"
+)
+
+func TestMain(m *testing.M) { pgtest.Main(m) }
+
+// pages are the texts that users read, by path.
+func pages(t *testing.T) map[string]string {
+	t.Helper()
+	names, err := filepath.Glob("docs/*.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	pages := map[string]string{}
+	for _, name := range append(names, "README.md", "CONTRIBUTING.md") {
+		pages[name] = readFile(t, name)
+	}
+	return pages
+}
+
+func readFile(t *testing.T, name string) string {
+	t.Helper()
+	content, err := os.ReadFile(name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(content)
+}
+
+var goBlock = regexp.MustCompile("(?s)```go\n(.*?)```")
+
+// Every piece of Go in the documentation is compiled, and used below.
+func TestSnippets(t *testing.T) {
+	t.Parallel()
+	compiled := readFile(t, "snippets_test.go") + readFile(t, "snippets_unix_test.go")
+	for name, page := range pages(t) {
+		for _, block := range goBlock.FindAllStringSubmatch(page, -1) {
+			if !strings.Contains(compiled, block[1]) {
+				t.Errorf("%s has Go that no test compiles:\n%s", name, block[1])
+			}
+		}
+	}
+}
+
+func TestSnippetsWork(t *testing.T) {
+	t.Parallel()
+	pool, err := pgxpool.New(context.Background(), pgtest.New(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer pool.Close()
+	if _, err := pool.Exec(t.Context(), "CREATE TABLE orders (id text PRIMARY KEY, cents bigint)"); err != nil {
+		t.Fatal(err)
+	}
+	box, err := openBox(pool)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := placeOrder(t.Context(), pool, box, Order{ID: "17", Cents: 100}); err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	var charged []string
+	err = sendCharges(ctx, box, func(_ context.Context, key, order string) error {
+		charged = append(charged, key+" "+order)
+		cancel()
+		return nil
+	})
+	if err != nil || len(charged) != 1 || charged[0] != "charge/17 17" {
+		t.Errorf("charged %q, %v", charged, err)
+	}
+	if err := keepHouse(t.Context(), box); err != nil {
+		t.Error(err)
+	}
+	page, err := box.List(t.Context(), outbox.AllTenants, outbox.ListQuery{State: outbox.StateDelivered, Limit: 10})
+	if err != nil || len(page.Messages) != 1 {
+		t.Errorf("delivered: %+v, %v", page.Messages, err)
+	}
+}
+
+var (
+	namedTest = regexp.MustCompile(`\b(?:Test|Example|Fuzz|Benchmark)[A-Z][A-Za-z0-9_]+\b`)
+	testFunc  = regexp.MustCompile(`(?m)^func ((?:Test|Example|Fuzz|Benchmark)\w+)\(`)
+)
+
+// A claim that cites a test cites one that exists.
+func TestCitedTestsExist(t *testing.T) {
+	t.Parallel()
+	known := map[string]bool{}
+	err := filepath.WalkDir(".", func(path string, entry fs.DirEntry, err error) error {
+		if err != nil || entry.IsDir() || !strings.HasSuffix(path, "_test.go") && !strings.HasPrefix(path, "db/dbtest") {
+			return err
+		}
+		for _, match := range testFunc.FindAllStringSubmatch(readFile(t, path), -1) {
+			known[match[1]] = true
+		}
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, page := range pages(t) {
+		for _, cited := range namedTest.FindAllString(page, -1) {
+			if !known[cited] {
+				t.Errorf("%s cites %s, which does not exist", name, cited)
+			}
+		}
+	}
+}
+
+var link = regexp.MustCompile(`\]\(([^)#]+)(#[^)]*)?\)`)
+
+func TestLinks(t *testing.T) {
+	t.Parallel()
+	for name, page := range pages(t) {
+		for _, match := range link.FindAllStringSubmatch(page, -1) {
+			if strings.Contains(match[1], "://") {
+				continue
+			}
+			if _, err := os.Stat(filepath.Join(filepath.Dir(name), match[1])); err != nil {
+				t.Errorf("%s links to %s: %v", name, match[1], err)
+			}
+		}
+	}
+}
