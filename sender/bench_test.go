@@ -173,11 +173,22 @@ func (b *bench) outcomes() map[int64]string {
 	return outcomes
 }
 
-// leased counts messages under a lease.
+// leased counts messages under a lease, be it over.
 func (b *bench) leased() int {
 	n := 0
 	for _, q := range b.store.Dump().Queue {
 		if !bytes.Equal(q.Token, db.FreeToken) {
+			n++
+		}
+	}
+	return n
+}
+
+// live counts messages under a lease that is not over.
+func (b *bench) live() int {
+	n := 0
+	for _, q := range b.store.Dump().Queue {
+		if q.LeasedUntil.After(time.Now()) {
 			n++
 		}
 	}

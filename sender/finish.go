@@ -13,7 +13,7 @@ func (w *worker) finish(h *held, outcome outbox.Outcome, interrupted bool, done 
 	h.cancel(nil)
 	h.outcome, h.done = outcome, done
 	w.pace.took(done.Sub(h.started))
-	w.schedule.let(h.Lane())
+	w.let(h)
 	switch {
 	case h.gone == outbox.ErrCancelled, h.gone == outbox.ErrLeaseLost && !w.acceptsLate(outcome):
 		w.counts.Lost++

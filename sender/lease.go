@@ -10,7 +10,7 @@ import (
 // lease looks for due messages and leases what there is room for.
 func (w *worker) lease(now time.Time) {
 	room := w.room()
-	if room <= 0 || w.stop.begun || w.pressing || !w.may(leasing, now) {
+	if room <= 0 || w.stop.begun || w.pressing || w.secluded(now) || !w.may(leasing, now) {
 		return
 	}
 	at := w.schedule.scanAt()
@@ -109,10 +109,12 @@ func (w *worker) take(messages []outbox.Message, lease time.Duration, since time
 	w.counts.Leased += len(messages)
 	lease = usable(lease)
 	for _, m := range messages {
+		h := &held{Message: m, handler: w.config.Handlers[m.Kind], since: since, lease: lease, ends: since.Add(lease)}
+		w.waiting = append(w.waiting, h)
 		w.schedule.take(m.Lane())
-		w.waiting = append(w.waiting, &held{
-			Message: m, handler: w.config.Handlers[m.Kind], since: since, lease: lease, ends: since.Add(lease),
-		})
+		if w.suspect(h) {
+			w.suspects++
+		}
 	}
 }
 

@@ -18,13 +18,15 @@ var (
 // startWaiting starts the messages that have a slot. What has less than a third of its lease left is given back instead, since its handler
 // might not be done in time, and so is what waits for a target that turned out to be unavailable.
 func (w *worker) startWaiting(now time.Time) {
+	if w.seclude(now) {
+		return
+	}
 	for len(w.waiting) > 0 {
 		h := w.waiting[0]
 		late := h.ends.Add(-h.lease / 3)
 		switch {
 		case w.stop.begun, !now.Before(late), !w.schedule.mayStart(h.Lane(), now):
-			w.schedule.let(h.Lane())
-			w.unwanted = append(w.unwanted, h)
+			w.giveBack(h)
 		case len(w.running) < w.config.Slots:
 			w.start(h, now)
 		default:
@@ -32,6 +34,20 @@ func (w *worker) startWaiting(now time.Time) {
 			return
 		}
 		w.waiting = w.waiting[1:]
+	}
+}
+
+// giveBack lets go of a message that was not started.
+func (w *worker) giveBack(h *held) {
+	w.let(h)
+	w.unwanted = append(w.unwanted, h)
+}
+
+// let takes in that a message neither waits nor runs any more.
+func (w *worker) let(h *held) {
+	w.schedule.let(h.Lane())
+	if w.suspect(h) {
+		w.suspects--
 	}
 }
 

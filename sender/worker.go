@@ -36,6 +36,7 @@ type worker struct {
 	running   map[*held]struct{} // their handlers
 	finished  []*held            // to be settled
 	unwanted  []*held            // to be released
+	suspects  int                // of those that wait or run
 	following int                // ordered messages that finished and hold their slot for a successor
 	pressing  bool               // some of the finished have to be recorded before more is leased
 
