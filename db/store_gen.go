@@ -32,7 +32,7 @@ type Leaser interface {
 
 	// LeaseDue leases the due messages of the given lanes, each from its watermark (after_due, after_id) on, at most quota a lane and
 	// max_rows in all; token is fresh for this call. Of a lane it examines at most examine entries. What may not run again (attempts
-	// spent, too old) is settled as dead in the same go and takes nobody's turn.
+	// spent, too old) is settled as dead in the same go and takes nobody's turn; under block_on_dead it waits for its order key as a lease does.
 	// It returns every row it picked with its lane and fate: 0 refused by its order lease, 1 granted, 2 buried; fate 4, a lane that was
 	// examined up to its bound without filling its quota: go on there; and always one closing row, fate 3, with the database's now().
 	// Guard: lane, scope, pause, due, free (a leased_until further ahead than the longest lease counts as over: a clock stepped back);
@@ -113,7 +113,8 @@ type Operator interface {
 	// Guard: ids, scope, parked. Index: primary keys. Locks: queue rows in id order.
 	ResolveRetry(ctx context.Context, arg ResolveRetryParams) ([]int64, error)
 
-	// ResolveSettled decides parked messages: delivered or dead. With block_on_dead a dead ordered message keeps its key blocked.
+	// ResolveSettled decides parked messages: delivered or dead. With block_on_dead a dead ordered message keeps its key blocked, unless another
+	// has a live lease of the key or blocks it.
 	// Guard: ids, scope, parked. Index: primary keys. Locks: queue rows, then order leases, in id order.
 	ResolveSettled(ctx context.Context, arg ResolveSettledParams) ([]int64, error)
 
@@ -523,13 +524,14 @@ type ResolveRetryParams struct {
 
 // ResolveSettledParams are the arguments of ResolveSettled.
 type ResolveSettledParams struct {
-	Outcome     string
-	Reason      string
-	Ids         []int64
-	AllTenants  bool
-	Scope       []string
-	BlockOnDead bool
-	Actor       string
+	Outcome      string
+	Reason       string
+	Ids          []int64
+	AllTenants   bool
+	Scope        []string
+	BlockOnDead  bool
+	LongestLease int64
+	Actor        string
 }
 
 // ResumeLaneParams are the arguments of ResumeLane.

@@ -44,7 +44,7 @@ func (b *Box) Resolve(ctx context.Context, scope Scope, ids []int64, as Resoluti
 		}
 		return b.store.ResolveSettled(ctx, db.ResolveSettledParams{
 			Ids: ids, AllTenants: scope.all, Scope: scope.names(), Actor: by.Actor, Reason: by.Reason,
-			Outcome: string(op.done), BlockOnDead: as == AsDeadBlocking,
+			Outcome: string(op.done), BlockOnDead: as == AsDeadBlocking, LongestLease: micros(db.LongestLease),
 		})
 	}
 	return b.operate(ctx, scope, ids, by, op)

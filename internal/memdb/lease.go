@@ -26,21 +26,17 @@ func (s *Store) LeaseDue(ctx context.Context, arg db.LeaseDueParams) ([]db.Lease
 			return nil
 		}
 		picks, bounds := st.pickDue(arg)
-		rows := []db.LeaseDueRow{}
+		rows, until := []db.LeaseDueRow{}, after(st.now, arg.Lease)
 		for _, p := range picks {
-			if p.spent || p.aged {
-				rows = append(rows, st.bury(p, arg.BlockOnDead))
-			}
-		}
-		until := after(st.now, arg.Lease)
-		slices.SortStableFunc(picks, func(a, b pick) int { // as order leases are locked
-			return cmp.Or(cmp.Compare(a.Tenant, b.Tenant), cmp.Compare(a.OrderKey, b.OrderKey))
-		})
-		for _, p := range picks {
+			dies := p.spent || p.aged
 			switch {
-			case p.spent || p.aged:
-			case !st.takeOrder(p.Queue, until, arg.LongestLease):
+			// A death that blocks the key takes it as a lease does: taken from a message that runs, it would let another run beside that
+			// once the key is unblocked.
+			case dies && arg.BlockOnDead && !st.takeOrder(p.Queue, db.Never, arg.LongestLease),
+				!dies && !st.takeOrder(p.Queue, until, arg.LongestLease):
 				rows = append(rows, db.LeaseDueRow{LaneNo: p.laneNo, Fate: db.FateRefused, DueAt: p.DueAt, ID: p.MessageID})
+			case dies:
+				rows = append(rows, st.bury(p))
 			default:
 				rows = append(rows, leaseDueRow(p, db.FateGranted, st.grant(p.Queue, until, arg.Token, arg.Worker), st.messages.rows[p.MessageID]))
 			}
@@ -108,7 +104,7 @@ func (st *statement) heads() map[orderKey]int64 {
 	return heads
 }
 
-// takeOrder takes the order lease of an ordered message, unless another has it or it is blocked.
+// takeOrder gives the order key to an ordered message, never standing for a dead one that blocks it, unless another has it or blocks it.
 func (st *statement) takeOrder(q tables.Queue, until time.Time, longestLease int64) bool {
 	if q.OrderKey == "" {
 		return true
@@ -116,7 +112,7 @@ func (st *statement) takeOrder(q tables.Queue, until time.Time, longestLease int
 	if o, ok := st.orderLeases.rows[keyOf(q)]; ok && (o.Blocked || !st.over(o.LeasedUntil, longestLease)) {
 		return false
 	}
-	st.orderLeases.put(st, leaseOf(q, until, false))
+	st.orderLeases.put(st, leaseOf(q, until, until.Equal(db.Never)))
 	return true
 }
 
@@ -130,8 +126,8 @@ func (st *statement) grant(q tables.Queue, until time.Time, token []byte, worker
 	return q
 }
 
-// bury settles as dead what may not run again; as a head it holds its order key from now on, or lets it go.
-func (st *statement) bury(p pick, blockOnDead bool) db.LeaseDueRow {
+// bury settles as dead what may not run again. A head that does not block its order key lets it go.
+func (st *statement) bury(p pick) db.LeaseDueRow {
 	cause, reason := "exhausted", "leases lost until attempts ran out"
 	switch {
 	case !p.spent:
@@ -142,12 +138,7 @@ func (st *statement) bury(p pick, blockOnDead bool) db.LeaseDueRow {
 	if strings.Trim(p.LastError, " ") != "" {
 		reason += "; last error: " + p.LastError
 	}
-	if blockOnDead && p.OrderKey != "" && !st.orderLeases.rows[keyOf(p.Queue)].Blocked {
-		st.orderLeases.put(st, leaseOf(p.Queue, db.Never, true))
-	}
-	if !blockOnDead {
-		st.endOrder(p.Queue, false)
-	}
+	st.endOrder(p.Queue, false)
 	st.settle(p.Queue, tables.Settlement{Outcome: "dead", Cause: cause, Reason: reason, SettledBy: p.LeasedBy})
 	buried := p.Queue
 	buried.Unsure = false

@@ -72,9 +72,8 @@ func (s *Store) ResolveSettled(ctx context.Context, arg db.ResolveSettledParams)
 		ids := []int64{}
 		for _, q := range st.parkedIn(arg.Ids, arg.AllTenants, arg.Scope) {
 			st.settle(q, outcome)
-			_, taken := st.orderLeases.rows[keyOf(q)]
-			if q.OrderKey != "" && !taken && arg.BlockOnDead && arg.Outcome == "dead" {
-				st.orderLeases.put(st, leaseOf(q, db.Never, true))
+			if arg.BlockOnDead && arg.Outcome == "dead" {
+				st.takeOrder(q, db.Never, arg.LongestLease)
 			}
 			st.audit("resolve", q.MessageID, q.Tenant, arg.Actor, arg.Reason, "was parked; "+arg.Outcome)
 			ids = append(ids, q.MessageID)

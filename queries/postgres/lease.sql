@@ -68,7 +68,7 @@ LIMIT sqlc.arg(max_rows)::integer;
 
 -- LeaseDue leases the due messages of the given lanes, each from its watermark (after_due, after_id) on, at most quota a lane and
 -- max_rows in all; token is fresh for this call. Of a lane it examines at most examine entries. What may not run again (attempts
--- spent, too old) is settled as dead in the same go and takes nobody's turn.
+-- spent, too old) is settled as dead in the same go and takes nobody's turn; under block_on_dead it waits for its order key as a lease does.
 -- It returns every row it picked with its lane and fate: 0 refused by its order lease, 1 granted, 2 buried; fate 4, a lane that was
 -- examined up to its bound without filling its quota: go on there; and always one closing row, fate 3, with the database's now().
 -- Guard: lane, scope, pause, due, free (a leased_until further ahead than the longest lease counts as over: a clock stepped back);
@@ -153,14 +153,24 @@ pick AS (
     ) AS p
     LIMIT sqlc.arg(max_rows)::integer
 ),
+-- A lease takes its order key, and under block_on_dead a death does too, by the same rule: one that took the key from a message that runs
+-- would let another run beside it once the key is unblocked.
 ordered AS (
-    INSERT INTO outbox.order_lease AS o (consumer, target, tenant, order_key, message_id, leased_until)
-    SELECT q.consumer, q.target, q.tenant, q.order_key, q.message_id, (SELECT s.until FROM stamp AS s)
+    INSERT INTO outbox.order_lease AS o (consumer, target, tenant, order_key, message_id, leased_until, blocked)
+    SELECT
+        q.consumer, q.target, q.tenant, q.order_key, q.message_id,
+        CASE WHEN d.dies THEN '0001-01-01 00:00:00+00'::timestamptz ELSE (SELECT s.until FROM stamp AS s) END,
+        d.dies
     FROM outbox.queue AS q
-    WHERE q.message_id = ANY (ARRAY(SELECT p.message_id FROM pick AS p WHERE p.order_key <> '' AND NOT p.spent AND NOT p.aged))
+    CROSS JOIN LATERAL (
+        SELECT q.message_id = ANY (ARRAY(SELECT p.message_id FROM pick AS p WHERE p.spent OR p.aged)) AS dies
+    ) AS d
+    WHERE q.message_id = ANY (ARRAY(
+        SELECT p.message_id FROM pick AS p WHERE p.order_key <> '' AND (NOT p.spent AND NOT p.aged OR sqlc.arg(block_on_dead)::boolean)
+    ))
     ORDER BY q.tenant, q.order_key
     ON CONFLICT (consumer, target, tenant, order_key) DO UPDATE
-        SET message_id = excluded.message_id, leased_until = excluded.leased_until
+        SET message_id = excluded.message_id, leased_until = excluded.leased_until, blocked = excluded.blocked
         WHERE NOT o.blocked
             AND (o.leased_until <= clock_timestamp()
                 OR o.leased_until > clock_timestamp() + sqlc.arg(longest_lease)::bigint * interval '1 microsecond')
@@ -168,9 +178,13 @@ ordered AS (
 ),
 doomed AS (
     DELETE FROM outbox.queue AS q
-    WHERE q.message_id = ANY (ARRAY(SELECT p.message_id FROM pick AS p WHERE p.spent OR p.aged))
-    RETURNING q.message_id, q.attempt, q.epoch, q.replays, q.replayed_at, q.leased_by, q.leased_until, q.last_error,
-        q.consumer, q.target, q.tenant, q.order_key
+    WHERE q.message_id = ANY (ARRAY(
+        SELECT p.message_id
+        FROM pick AS p
+        WHERE (p.spent OR p.aged)
+            AND (p.order_key = '' OR NOT sqlc.arg(block_on_dead)::boolean OR p.message_id IN (SELECT o.message_id FROM ordered AS o))
+    ))
+    RETURNING q.message_id, q.attempt, q.epoch, q.replays, q.replayed_at, q.leased_by, q.leased_until, q.last_error, q.order_key
 ),
 buried AS (
     INSERT INTO outbox.settlement (message_id, outcome, cause, reason, attempt, epoch, replays, replayed_at, settled_by)
@@ -191,17 +205,7 @@ buried AS (
     FROM doomed AS d
     RETURNING message_id, cause, reason
 ),
--- A dead head either holds its key from now on or lets it go.
-held AS (
-    INSERT INTO outbox.order_lease AS o (consumer, target, tenant, order_key, message_id, leased_until, blocked)
-    SELECT d.consumer, d.target, d.tenant, d.order_key, d.message_id, '0001-01-01 00:00:00+00', true
-    FROM doomed AS d
-    WHERE d.order_key <> '' AND sqlc.arg(block_on_dead)::boolean
-    ORDER BY d.tenant, d.order_key
-    ON CONFLICT (consumer, target, tenant, order_key) DO UPDATE
-        SET message_id = excluded.message_id, leased_until = excluded.leased_until, blocked = true
-        WHERE NOT o.blocked
-),
+-- A dead head that does not block its key lets it go.
 freed AS (
     DELETE FROM outbox.order_lease AS o
     WHERE o.message_id = ANY (ARRAY(SELECT d.message_id FROM doomed AS d WHERE d.order_key <> ''))
@@ -266,8 +270,7 @@ CROSS JOIN LATERAL (
 UNION ALL
 SELECT p.lane_no, 0, p.due_at, p.message_id, '', '', '', '', 0, 0, '', now(), '', ''::bytea, 0, 0, 0, false, now(), '', ''
 FROM pick AS p
-WHERE NOT p.spent AND NOT p.aged
-    AND p.message_id NOT IN (SELECT g.message_id FROM granted AS g)
+WHERE p.message_id NOT IN (SELECT f.message_id FROM fate AS f)
 UNION ALL
 SELECT l.lane_no, 4, b.due_at, b.message_id, '', '', '', '', 0, 0, '', now(), '', ''::bytea, 0, 0, 0, false, now(), '', ''
 FROM lane AS l

@@ -76,7 +76,8 @@ SELECT
 FROM envelope AS e
 RETURNING q.message_id AS id;
 
--- ResolveSettled decides parked messages: delivered or dead. With block_on_dead a dead ordered message keeps its key blocked.
+-- ResolveSettled decides parked messages: delivered or dead. With block_on_dead a dead ordered message keeps its key blocked, unless another
+-- has a live lease of the key or blocks it.
 -- Guard: ids, scope, parked. Index: primary keys. Locks: queue rows, then order leases, in id order.
 -- name: ResolveSettled :many
 WITH gone AS (
@@ -88,11 +89,16 @@ WITH gone AS (
 ),
 blocked AS (
     INSERT INTO outbox.order_lease AS o (consumer, target, tenant, order_key, message_id, leased_until, blocked)
-    SELECT g.consumer, g.target, g.tenant, g.order_key, g.message_id, '0001-01-01 00:00:00+00', true
+    SELECT DISTINCT ON (g.tenant, g.order_key, g.consumer, g.target)
+        g.consumer, g.target, g.tenant, g.order_key, g.message_id, '0001-01-01 00:00:00+00'::timestamptz, true
     FROM gone AS g
     WHERE g.order_key <> '' AND sqlc.arg(block_on_dead)::boolean AND sqlc.arg(outcome)::text = 'dead'
-    ORDER BY g.tenant, g.order_key, g.message_id
-    ON CONFLICT (consumer, target, tenant, order_key) DO NOTHING
+    ORDER BY g.tenant, g.order_key, g.consumer, g.target, g.message_id
+    ON CONFLICT (consumer, target, tenant, order_key) DO UPDATE
+        SET message_id = excluded.message_id, leased_until = excluded.leased_until, blocked = true
+        WHERE NOT o.blocked
+            AND (o.leased_until <= clock_timestamp()
+                OR o.leased_until > clock_timestamp() + sqlc.arg(longest_lease)::bigint * interval '1 microsecond')
 ),
 audited AS (
     INSERT INTO outbox.audit (message_id, action, tenant, actor, reason, detail)

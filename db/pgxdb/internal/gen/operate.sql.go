@@ -370,15 +370,20 @@ WITH gone AS (
 ),
 blocked AS (
     INSERT INTO outbox.order_lease AS o (consumer, target, tenant, order_key, message_id, leased_until, blocked)
-    SELECT g.consumer, g.target, g.tenant, g.order_key, g.message_id, '0001-01-01 00:00:00+00', true
+    SELECT DISTINCT ON (g.tenant, g.order_key, g.consumer, g.target)
+        g.consumer, g.target, g.tenant, g.order_key, g.message_id, '0001-01-01 00:00:00+00'::timestamptz, true
     FROM gone AS g
     WHERE g.order_key <> '' AND $6::boolean AND $1::text = 'dead'
-    ORDER BY g.tenant, g.order_key, g.message_id
-    ON CONFLICT (consumer, target, tenant, order_key) DO NOTHING
+    ORDER BY g.tenant, g.order_key, g.consumer, g.target, g.message_id
+    ON CONFLICT (consumer, target, tenant, order_key) DO UPDATE
+        SET message_id = excluded.message_id, leased_until = excluded.leased_until, blocked = true
+        WHERE NOT o.blocked
+            AND (o.leased_until <= clock_timestamp()
+                OR o.leased_until > clock_timestamp() + $7::bigint * interval '1 microsecond')
 ),
 audited AS (
     INSERT INTO outbox.audit (message_id, action, tenant, actor, reason, detail)
-    SELECT g.message_id, 'resolve', g.tenant, $7::text, $2::text, 'was parked; ' || $1::text
+    SELECT g.message_id, 'resolve', g.tenant, $8::text, $2::text, 'was parked; ' || $1::text
     FROM gone AS g
 )
 INSERT INTO outbox.settlement (message_id, outcome, cause, reason, attempt, epoch, replays, replayed_at)
@@ -390,16 +395,18 @@ RETURNING message_id AS id
 `
 
 type ResolveSettledParams struct {
-	Outcome     string
-	Reason      string
-	Ids         []int64
-	AllTenants  bool
-	Scope       []string
-	BlockOnDead bool
-	Actor       string
+	Outcome      string
+	Reason       string
+	Ids          []int64
+	AllTenants   bool
+	Scope        []string
+	BlockOnDead  bool
+	LongestLease int64
+	Actor        string
 }
 
-// ResolveSettled decides parked messages: delivered or dead. With block_on_dead a dead ordered message keeps its key blocked.
+// ResolveSettled decides parked messages: delivered or dead. With block_on_dead a dead ordered message keeps its key blocked, unless another
+// has a live lease of the key or blocks it.
 // Guard: ids, scope, parked. Index: primary keys. Locks: queue rows, then order leases, in id order.
 func (q *Queries) ResolveSettled(ctx context.Context, db DBTX, arg ResolveSettledParams) ([]int64, error) {
 	rows, err := db.Query(ctx, resolveSettled,
@@ -409,6 +416,7 @@ func (q *Queries) ResolveSettled(ctx context.Context, db DBTX, arg ResolveSettle
 		arg.AllTenants,
 		arg.Scope,
 		arg.BlockOnDead,
+		arg.LongestLease,
 		arg.Actor,
 	)
 	if err != nil {
