@@ -24,7 +24,7 @@ var mayImport = map[string][]string{
 	"github.com/pressly/goose": {"schema"},
 	"modernc.org/sqlite":       {"db/sqlitedb"},
 	"pgregory.net/rapid":       nil, // only tests
-	"testing":                  {"db/dbtest", "internal/pgtest", "outboxtest"},
+	"testing":                  {"db/dbtest", "internal/badinput", "internal/pgtest", "outboxtest"},
 }
 
 // What a folder may import beside the standard library: the arrows of the design.
