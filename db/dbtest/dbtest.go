@@ -93,5 +93,6 @@ var suite = []struct {
 	{"Wake", wakeTests},
 	{"Bytes", bytesTests},
 	{"Checks", checkTests},
+	{"Context", contextTests},
 	{"Together", togetherTests},
 }

@@ -21,6 +21,7 @@ var leaseTests = []test{
 	{"always closes with the instant", closesAlways},
 	{"starts above the watermark", startsAboveWatermark},
 	{"examines a bounded number of entries", examinesBounded},
+	{"tells the bound of a lane of exactly so many entries", boundAtEnd},
 	{"tells no bound of a lane that ended or filled its quota", boundOnlyWhenCut},
 	{"grants a lease that is over anew, unsure", grantsLost},
 	{"takes a lease in the far future for over", grantsFuture},
@@ -171,6 +172,17 @@ func examinesBounded(f *fixture) {
 	rows, _ = f.leaseDue(p)
 	sameIDs(f, "granted going on there", granted(rows), free[1], free[2])
 	same(f, "bounds when the lane ended", withFate(rows, db.FateBound), nil)
+}
+
+func boundAtEnd(f *fixture) {
+	h := f.hold(some(3)...)
+	p := f.leasing()
+	p.Examine = 3
+	rows, _ := f.leaseDue(p)
+	sameIDs(f, "bound", withFate(rows, db.FateBound), h.ids[2])
+	p.Examine = 4
+	rows, _ = f.leaseDue(p)
+	same(f, "rows of a lane that ended", len(rows), 0)
 }
 
 func boundOnlyWhenCut(f *fixture) {

@@ -15,6 +15,8 @@ var orderTests = []test{
 	{"a smaller id takes over a lease that is lost", lateCommitTakesOver},
 	{"a lease that is lost lets the same head run again", lostHeadAgain},
 	{"a retry lets nothing pass", retryKeepsPlace},
+	{"a head that died takes no key that another holds", deadHeadWaits},
+	{"a head that died leaves the lease of another alone", deadHeadPasses},
 }
 
 // ordered is n effects of the key.
@@ -84,7 +86,7 @@ func headHolds(f *fixture) {
 func (f *fixture) late(key string) (first, second int64, commit func() error) {
 	f.Helper()
 	tx, commit, _ := f.begin()
-	rows, err := f.Store.Enqueue(f.Context(), tx, f.params(ordered(key, 1)...))
+	rows, err := f.Store.Enqueue(f.Context(), tx, f.params(effect{order: key, maxAge: time.Hour}))
 	if err != nil {
 		f.Fatal(err)
 	}
@@ -144,4 +146,45 @@ func retryKeepsPlace(f *fixture) {
 		sameIDs(f, "granted meanwhile", f.take(f.leasing()).ids)
 		f.Age(f, time.Hour)
 	}
+}
+
+// overtaken leaves the head of key "o" too old while the message behind it runs.
+func (f *fixture) overtaken() (head int64, running hold) {
+	f.Helper()
+	head, behind, commit := f.late("o")
+	running = f.take(f.leasing())
+	sameIDs(f, "granted", running.ids, behind)
+	if err := commit(); err != nil {
+		f.Fatal(err)
+	}
+	f.Age(f, leaseTime/2)
+	run(f, f.Store.Renew, running.renewed(db.LongestLease))
+	f.Age(f, 59*time.Minute)
+	run(f, f.Store.Renew, running.renewed(db.LongestLease))
+	f.Age(f, time.Minute)
+	return head, running
+}
+
+// Were the key blocked by the dead head at once, an operator who unblocks it would let a third message run beside the second.
+func deadHeadWaits(f *fixture) {
+	head, running := f.overtaken()
+	p := f.leasing()
+	p.BlockOnDead = true
+	rows, _ := f.leaseDue(p)
+	sameIDs(f, "refused", withFate(rows, db.FateRefused), head)
+	same(f, "rows", len(rows), 1)
+	sameIDs(f, "settled", run(f, f.Store.SettleDelivered, running.delivered()), running.ids...)
+	p.Token = f.token()
+	f.buried(p, head)
+	same(f, "blocked", f.dump().OrderLeases[0].Blocked, true)
+}
+
+func deadHeadPasses(f *fixture) {
+	head, running := f.overtaken()
+	f.buried(f.leasing(), head)
+	third := f.enqueue(effect{order: "o"})
+	rows, _ := f.leaseDue(f.leasing())
+	same(f, "rows beside the running one", len(rows), 0)
+	sameIDs(f, "settled", run(f, f.Store.SettleDelivered, running.delivered()), running.ids...)
+	sameIDs(f, "granted", f.take(f.leasing()).ids, third...)
 }

@@ -11,6 +11,7 @@ var resolveTests = []test{
 	{"as delivered", resolvesDelivered},
 	{"as dead", resolvesDead},
 	{"as dead, blocking the order key", resolvesDeadBlocked},
+	{"as dead, blocking no key that another holds", resolvesBesideRunning},
 	{"as to be tried again", resolvesRetry},
 	{"what is parked only", resolvesParkedOnly},
 	{"in its scope", resolvesScope},
@@ -18,7 +19,9 @@ var resolveTests = []test{
 }
 
 func resolving(outcome string, ids ...int64) db.ResolveSettledParams {
-	return db.ResolveSettledParams{Ids: ids, Outcome: outcome, AllTenants: true, Actor: "ann", Reason: "asked the bank"}
+	return db.ResolveSettledParams{
+		Ids: ids, Outcome: outcome, AllTenants: true, Actor: "ann", Reason: "asked the bank", LongestLease: db.LongestLease.Microseconds(),
+	}
 }
 
 func retrying(ids ...int64) db.ResolveRetryParams {
@@ -58,6 +61,29 @@ func resolvesDeadBlocked(f *fixture) {
 	same(f, "order leases", f.dump().OrderLeases, []tables.OrderLease{
 		{MessageID: h.ids[0], LeasedUntil: db.Never, Blocked: true, Consumer: "c", Target: "t", OrderKey: "a"},
 	})
+}
+
+func resolvesBesideRunning(f *fixture) {
+	for _, lost := range []bool{false, true} {
+		key := map[bool]string{false: "live", true: "lost"}[lost]
+		first, second, commit := f.late(key)
+		run(f, f.Store.SettleParked, f.take(f.leasing()).parked())
+		if err := commit(); err != nil {
+			f.Fatal(err)
+		}
+		sameIDs(f, "granted", f.take(f.leasing()).ids, first)
+		if lost {
+			f.Age(f, leaseTime)
+		}
+		p := resolving("dead", second)
+		p.BlockOnDead = true
+		sameIDs(f, "resolved", run(f, f.Store.ResolveSettled, p), second)
+		o := f.dump().OrderLeases[0]
+		same(f, key, []any{o.MessageID, o.Blocked}, map[bool][]any{false: {first, false}, true: {second, true}}[lost])
+		if !lost {
+			f.cancel(first)
+		}
+	}
 }
 
 func resolvesRetry(f *fixture) {

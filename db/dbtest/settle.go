@@ -1,6 +1,7 @@
 package dbtest
 
 import (
+	"strconv"
 	"strings"
 	"time"
 
@@ -15,6 +16,7 @@ var settleTests = []test{
 	{"dead, blocking the order key", settlesDeadBlocked},
 	{"parked, until an operator decides", settlesParked},
 	{"each message with its own arguments", settlesEachItsOwn},
+	{"a thousand at once", settlesThousand},
 	{"tells what became of what it did not change", findsFates},
 	{"accepts a late delivery when asked", settlesLate},
 }
@@ -93,6 +95,24 @@ func settlesEachItsOwn(f *fixture) {
 	sameIDs(f, "settled", run(f, f.Store.SettleDelivered, p), h.ids[1], h.ids[3])
 	same(f, "results", []string{f.settled(h.ids[1]).Result, f.settled(h.ids[3]).Result}, []string{"1", "3"})
 	f.fates("leased", h.ids[2])
+}
+
+func settlesThousand(f *fixture) {
+	const n = 1000
+	f.enqueue(some(n)...)
+	lease := f.leasing()
+	lease.Quota, lease.MaxRows = n, n
+	h := f.take(lease)
+	same(f, "granted", len(h.ids), n)
+	same(f, "renewed", len(run(f, f.Store.Renew, h.renewed(time.Minute))), n)
+	p := h.delivered()
+	for i, id := range h.ids {
+		p.Results[i] = strconv.FormatInt(id, 10)
+	}
+	sameIDs(f, "settled", run(f, f.Store.SettleDelivered, p), h.ids...)
+	for _, s := range f.dump().Settlements {
+		same(f, "result", s.Result, strconv.FormatInt(s.MessageID, 10))
+	}
 }
 
 func findsFates(f *fixture) {
