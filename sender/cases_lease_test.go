@@ -104,8 +104,8 @@ func TestC03LostLeaseIsToldAndHarmless(t *testing.T) {
 				r.Errorf("the version of row %d became %s, was %s", id, after, before[i])
 			}
 		}
-		if first.retried.Load() != 0 || first.dead.Load() != 0 || int(first.lost.Load()) != len(results) {
-			r.Errorf("counted %d lost, %d retried, %d dead", first.lost.Load(), first.retried.Load(), first.dead.Load())
+		if retries, burials := first.counted(); retries+burials != 0 || int(first.lost.Load()) != len(results) {
+			r.Errorf("counted %d lost, %d retries, %d burials", first.lost.Load(), retries, burials)
 		}
 		close(finish)
 		r.eventually("the deliveries", func() bool { return r.outcomes()["delivered"] == len(results) })
@@ -119,26 +119,23 @@ func TestC03LostLeaseIsToldAndHarmless(t *testing.T) {
 func TestC04NameIsNoFence(t *testing.T) {
 	onDrivers(t, func(r *rig, use driver) {
 		started, resume := make(chan struct{}, 1), make(chan struct{})
-		config := func(do func(context.Context, outbox.Message) error) Config {
-			return Config{Name: "pod-0", Slots: 1, Lease: 2 * time.Second, Handlers: doing(do)}
-		}
 		first := r.process(use, setup{wrap: stall})
-		stopFirst := first.run(first.sender(config(func(context.Context, outbox.Message) error {
+		stopFirst := first.run(first.sender(Config{Name: "pod-0", Slots: 1, Lease: 2 * time.Second, Handlers: doing(func(context.Context, outbox.Message) error {
 			started <- struct{}{}
 			<-resume
 			return nil
-		})))
+		})}))
 		id := first.enqueue(effect("a"))[0]
 		receive(r, "the first handler", started)
 		held, version := r.row(id), r.version(id)
 
 		finish, taken := make(chan struct{}), make(chan outbox.Message, 1)
 		second := r.process(use, setup{})
-		stopSecond := second.run(second.sender(config(func(_ context.Context, m outbox.Message) error {
+		stopSecond := second.run(second.sender(Config{Name: "pod-0", Lease: time.Hour, Handlers: doing(func(_ context.Context, m outbox.Message) error {
 			taken <- m
 			<-finish
 			return nil
-		})))
+		})}))
 		r.eventually("the second worker", func() bool { return len(r.beside.Dump(r).Workers) == 2 })
 		if again := r.version(id); time.Now().Before(held.LeasedUntil) && again != version {
 			r.Errorf("a worker of the same name touched the row: %s, was %s", again, version)

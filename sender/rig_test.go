@@ -72,13 +72,12 @@ func onDrivers(t *testing.T, test func(*rig, driver)) {
 
 // A setup is how a process is set up; zero fields take the usual.
 type setup struct {
-	dsn      string // the rig's
-	conns    int    // 8
-	policy   outbox.Policy
-	observer outbox.Observer
-	listen   string // DSN to listen on
-	tracer   pgx.QueryTracer
-	wrap     func(db.Store) db.Store
+	dsn    string // the rig's
+	conns  int    // 8
+	policy outbox.Policy
+	listen string          // DSN to listen on
+	tracer pgx.QueryTracer // pgx only
+	wrap   func(db.Store) db.Store
 }
 
 // A driver opens a pool as a process does and gives a store on it with a way to store effects and one to run a query.
@@ -165,10 +164,12 @@ type process struct {
 	log      *logged
 	inTx     inTx
 	query    query
-	lost     atomic.Int32 // leases found lost
-	retried  atomic.Int32
-	dead     atomic.Int32
-	late     chan struct{} // receives for each lease found lost
+	lost     atomic.Int32  // leases found lost
+	late     chan struct{} // receives for each of them
+
+	mu      sync.Mutex
+	retries []time.Duration // their delays
+	burials []outbox.Burial
 }
 
 func (r *rig) process(use driver, s setup) *process {
@@ -184,22 +185,37 @@ func (r *rig) process(use driver, s setup) *process {
 	if s.wrap != nil {
 		p.store = s.wrap(p.store)
 	}
-	s.observer.LeaseLost = func(context.Context, outbox.Message) {
-		p.lost.Add(1)
-		p.late <- struct{}{}
+	observer := &outbox.Observer{
+		LeaseLost: func(context.Context, outbox.Message) {
+			p.lost.Add(1)
+			p.late <- struct{}{}
+		},
+		Retried: func(_ context.Context, _ outbox.Message, _ outbox.Outcome, delay time.Duration) {
+			p.mu.Lock()
+			defer p.mu.Unlock()
+			p.retries = append(p.retries, delay)
+		},
+		Dead: func(_ context.Context, burial outbox.Burial) {
+			p.mu.Lock()
+			defer p.mu.Unlock()
+			p.burials = append(p.burials, burial)
+		},
 	}
-	if s.observer.Retried == nil {
-		s.observer.Retried = func(context.Context, outbox.Message, outbox.Outcome, time.Duration) { p.retried.Add(1) }
-	}
-	s.observer.Dead = func(context.Context, outbox.Burial) { p.dead.Add(1) }
 	var err error
-	if p.box, err = outbox.New(p.store, outbox.Config{Observer: &s.observer, Logger: p.log.logger()}); err != nil {
+	if p.box, err = outbox.New(p.store, outbox.Config{Observer: observer, Logger: p.log.logger()}); err != nil {
 		r.Fatal(err)
 	}
 	if p.consumer, err = p.box.Consumer("wallets", "ledger", s.policy); err != nil {
 		r.Fatal(err)
 	}
 	return p
+}
+
+// counted gives how many retries and burials were reported.
+func (p *process) counted() (retries, burials int) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return len(p.retries), len(p.burials)
 }
 
 func (p *process) enqueue(effects ...outbox.Effect) []int64 {
@@ -258,7 +274,7 @@ const patience = time.Minute
 // eventually waits until something holds.
 func (r *rig) eventually(what string, holds func() bool) {
 	r.Helper()
-	for deadline := time.Now().Add(patience); !holds(); time.Sleep(5 * time.Millisecond) {
+	for deadline := time.Now().Add(patience); !holds(); time.Sleep(10 * time.Millisecond) {
 		if time.Now().After(deadline) {
 			r.Fatalf("waited in vain: %s", what)
 		}
@@ -266,7 +282,7 @@ func (r *rig) eventually(what string, holds func() bool) {
 }
 
 // stalls watches how long the machine and the database keep a trivial query waiting, until the function it gives is called, which answers
-// with several times the worst. What a case bounds in seconds has that much more time on a busy machine.
+// with twenty times the worst. What a case bounds in seconds has that much more time on a busy machine.
 func (r *rig) stalls() func() time.Duration {
 	ctx, cancel := context.WithCancel(context.Background())
 	r.Cleanup(cancel)
@@ -283,7 +299,7 @@ func (r *rig) stalls() func() time.Duration {
 	}()
 	return func() time.Duration {
 		cancel()
-		return 5 * <-worst
+		return 20 * <-worst
 	}
 }
 
@@ -312,33 +328,48 @@ func (r *rig) row(id int64) tables.Queue {
 // outcomes counts settled messages by outcome.
 func (r *rig) outcomes() map[string]int {
 	r.Helper()
+	rows, err := r.beside.DB.QueryContext(r.Context(), "SELECT outcome, count(*) FROM outbox.settlement GROUP BY outcome")
+	if err != nil {
+		r.Fatal(err)
+	}
+	defer rows.Close()
 	outcomes := map[string]int{}
-	for _, s := range r.beside.Dump(r).Settlements {
-		outcomes[s.Outcome]++
+	for rows.Next() {
+		var outcome string
+		var n int
+		if err := rows.Scan(&outcome, &n); err != nil {
+			r.Fatal(err)
+		}
+		outcomes[outcome] = n
+	}
+	if err := rows.Err(); err != nil {
+		r.Fatal(err)
 	}
 	return outcomes
 }
 
-func (r *rig) leases() int {
+func (r *rig) leases() (n int) {
 	r.Helper()
-	leases := 0
-	for _, q := range r.beside.Dump(r).Queue {
-		if !q.LeasedUntil.Equal(db.Never) {
-			leases++
-		}
-	}
-	return leases
-}
-
-// version identifies a row's version: it differs as soon as any statement has touched the row.
-func (r *rig) version(id int64) string {
-	r.Helper()
-	var version string
-	err := r.beside.DB.QueryRowContext(r.Context(), `SELECT xmin::text || ' ' || ctid::text FROM outbox.queue WHERE message_id = $1`, id).Scan(&version)
+	err := r.beside.DB.QueryRowContext(r.Context(), "SELECT count(*) FROM outbox.queue WHERE leased_until <> '0001-01-01 00:00:00+00'").Scan(&n)
 	if err != nil {
 		r.Fatal(err)
 	}
-	return version
+	return n
+}
+
+// version identifies a row's version: it differs as soon as any statement has changed the row.
+func (r *rig) version(id int64) string { return r.versions([]int64{id})[0] }
+
+func (r *rig) versions(ids []int64) []string {
+	r.Helper()
+	versions := make([]string, len(ids))
+	for i, id := range ids {
+		err := r.beside.DB.QueryRowContext(r.Context(), `SELECT xmin::text || ' ' || ctid::text FROM outbox.queue WHERE message_id = $1`, id).Scan(&versions[i])
+		if err != nil {
+			r.Fatal(err)
+		}
+	}
+	return versions
 }
 
 // prefixed is n effects whose keys begin alike.
