@@ -2,7 +2,6 @@ package schema
 
 import (
 	"context"
-	"database/sql"
 	"errors"
 	"fmt"
 	"strings"
@@ -19,10 +18,21 @@ func isLockTimeout(err error) bool {
 	return errors.As(err, &state) && state.SQLState() == "55P03"
 }
 
-// blocked returns ErrBlocked for a lock timeout, with the sessions that were in the way. They are looked for after the
-// fact, on the connection that holds the lock: the one that waited is rolling back, and never knew.
-func (in *installation) blocked(ctx context.Context, tx *sql.Tx, cause error) error {
-	blockers, err := in.listBlockers(ctx, tx)
+// report returns an error as it leaves the package.
+func (in *installation) report(ctx context.Context, err error) error {
+	if err == nil {
+		return nil
+	}
+	if isLockTimeout(err) {
+		err = in.blocked(ctx, err)
+	}
+	return fmt.Errorf("schema %s: %w", in.name, err)
+}
+
+// blocked returns ErrBlocked with the sessions that were in the way. They are looked for after the fact, since the session
+// that waited does not know.
+func (in *installation) blocked(ctx context.Context, cause error) error {
+	blockers, err := in.listBlockers(ctx)
 	if err != nil {
 		return errors.Join(fmt.Errorf("%w after %v: %w", ErrBlocked, in.lockTimeout, cause), err)
 	}
@@ -33,8 +43,8 @@ func (in *installation) blocked(ctx context.Context, tx *sql.Tx, cause error) er
 	return fmt.Errorf("%w after %v, %s: %w", ErrBlocked, in.lockTimeout, by, cause)
 }
 
-func (in *installation) listBlockers(ctx context.Context, tx *sql.Tx) ([]string, error) {
-	rows, err := tx.QueryContext(ctx, in.statement("ListBlockers"), in.name, in.lockTimeout.Microseconds())
+func (in *installation) listBlockers(ctx context.Context) ([]string, error) {
+	rows, err := in.db.QueryContext(ctx, in.statement("ListBlockers"), in.name, in.lockTimeout.Microseconds())
 	if err != nil {
 		return nil, err
 	}

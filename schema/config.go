@@ -32,7 +32,7 @@ const (
 	minLockTimeout     = time.Millisecond // what the server rounds to, and 0 would mean to wait for ever
 	maxLockTimeout     = time.Hour
 
-	// connectTimeout bounds the wait for the second connection of the pool.
+	// connectTimeout bounds the wait for a connection of the pool.
 	connectTimeout = 10 * time.Second
 )
 
@@ -70,14 +70,6 @@ func open(db *sql.DB, config Config) (*installation, error) {
 		return nil, fmt.Errorf("schema: %w", errors.Join(problems...))
 	}
 	return in, nil
-}
-
-// wrap is for errors that leave the package.
-func (in *installation) wrap(err error) error {
-	if err == nil {
-		return nil
-	}
-	return fmt.Errorf("schema %s: %w", in.name, err)
 }
 
 // rewrite returns SQL as this installation runs it.

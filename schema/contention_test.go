@@ -276,15 +276,15 @@ func TestLockWhileMigrating(t *testing.T) {
 	for key, value := range map[string]string{
 		"application_name":                    "migrator",
 		"default_transaction_isolation":       "serializable",
-		"idle_in_transaction_session_timeout": "100ms",
+		"idle_in_transaction_session_timeout": "3s",
 	} {
 		dsn = with(dsn, key, value)
 	}
 	db := connect(t, dsn)
 	done := make(chan error, 1)
-	go func() { done <- schema.UpFiles(t.Context(), db, schema.Config{}, next(t)) }()
+	go func() { done <- schema.UpFiles(t.Context(), db, schema.Config{LockTimeout: time.Minute}, next(t)) }()
 	awaitLockWait(t, admin, "relation")
-	execute(t, admin, "SELECT pg_sleep(0.3)") // past the limit above
+	execute(t, admin, "SELECT pg_sleep(3.1)") // past the limit above
 	idle := query[string](t, admin, `SELECT string_agg(concat(state, ' ', backend_xmin), ', ') FROM pg_stat_activity
 		WHERE datname = current_database() AND application_name = 'migrator' AND wait_event_type <> 'Lock'`)
 	if idle != "idle in transaction " {

@@ -11,7 +11,8 @@
 //
 // Up may be called by all replicas of a service as they start: a lock, held in a transaction so that it also works through
 // a pooler and ends with its process, lets one at a time change the schema; the others wait, find the work done and
-// return. The lock needs a connection beside the one that migrates, so a pool of one connection is refused.
+// return. It needs a connection beside the one that migrates: a pool of one is refused, and a pooler must have one more
+// server connection than there are replicas that upgrade at once. Where the schema is current nobody takes the lock.
 //
 // # Running systems
 //

@@ -19,10 +19,17 @@ func Down(ctx context.Context, db *sql.DB, config Config, version int64) error {
 	if version < 0 || version > Newest() {
 		return fmt.Errorf("schema: version %d is not between 0 and %d, the newest this program knows", version, Newest())
 	}
-	return in.wrap(in.alone(ctx, func(ctx context.Context) error { return in.down(ctx, version) }))
+	return in.report(ctx, in.down(ctx, version))
 }
 
 func (in *installation) down(ctx context.Context, version int64) error {
+	if err := in.checkPool(); err != nil {
+		return err
+	}
+	return in.alone(ctx, func(ctx context.Context) error { return in.rollBack(ctx, version) })
+}
+
+func (in *installation) rollBack(ctx context.Context, version int64) error {
 	var installed bool
 	err := in.step(ctx, func(tx *sql.Tx) (err error) {
 		if _, installed, err = in.inspect(ctx, tx); err != nil || !installed {

@@ -14,17 +14,17 @@ func UpFiles(ctx context.Context, db *sql.DB, config Config, migrations fs.FS) e
 		return err
 	}
 	in.migrations = migrations
-	return in.wrap(in.alone(ctx, in.up))
+	return in.report(ctx, in.up(ctx))
 }
 
-// UpConnecting is Up with another bound for the wait for the second connection.
+// UpConnecting is Up with another bound for the wait for a connection.
 func UpConnecting(ctx context.Context, db *sql.DB, within time.Duration) error {
 	in, err := open(db, Config{})
 	if err != nil {
 		return err
 	}
 	in.connectTimeout = within
-	return in.wrap(in.alone(ctx, in.up))
+	return in.report(ctx, in.up(ctx))
 }
 
 // Blockers lists the sessions that an ErrBlocked would name.
@@ -33,10 +33,5 @@ func Blockers(ctx context.Context, db *sql.DB, config Config) ([]string, error) 
 	if err != nil {
 		return nil, err
 	}
-	tx, err := db.BeginTx(ctx, nil)
-	if err != nil {
-		return nil, err
-	}
-	defer tx.Rollback()
-	return in.listBlockers(ctx, tx)
+	return in.listBlockers(ctx)
 }

@@ -10,9 +10,6 @@ import (
 // alone calls change while no other process changes the schema. The lock is held by a transaction on a connection of its
 // own, so that change can commit step by step.
 func (in *installation) alone(ctx context.Context, change func(context.Context) error) error {
-	if in.db.Stats().MaxOpenConnections == 1 {
-		return errors.New("needs two connections at once, and the pool has MaxOpenConns 1")
-	}
 	conn, err := in.db.Conn(ctx)
 	if err != nil {
 		return err
@@ -34,14 +31,18 @@ func (in *installation) alone(ctx context.Context, change func(context.Context) 
 	if _, err := tx.ExecContext(ctx, in.statement("LiftIdleLimit")); err != nil {
 		return err
 	}
-	err = change(ctx)
-	if isLockTimeout(err) {
-		err = in.blocked(ctx, tx, err)
-	}
-	return err
+	return change(ctx)
 }
 
-// step runs one transaction of a change that bounds its waits as the migrations do.
+// checkPool refuses a pool in which alone would wait for ever.
+func (in *installation) checkPool() error {
+	if in.db.Stats().MaxOpenConnections == 1 {
+		return errors.New("needs two connections at once, and the pool has MaxOpenConns 1")
+	}
+	return nil
+}
+
+// step runs one transaction that bounds its waits as the migrations do.
 func (in *installation) step(ctx context.Context, run func(*sql.Tx) error) error {
 	conn, err := in.connect(ctx)
 	if err != nil {
@@ -62,15 +63,22 @@ func (in *installation) step(ctx context.Context, run func(*sql.Tx) error) error
 	return tx.Commit()
 }
 
-// connect takes the second connection. Calls that share a small pool could each hold one and wait for another for ever.
+// connect takes a connection. Calls that share a small pool could each hold one for the lock and wait for another for ever;
+// that the pool is a pooler's shows only when something is sent.
 func (in *installation) connect(ctx context.Context) (*sql.Conn, error) {
 	bounded, cancel := context.WithTimeout(ctx, in.connectTimeout)
 	defer cancel()
 	conn, err := in.db.Conn(bounded)
-	if err != nil && bounded.Err() != nil && ctx.Err() == nil {
+	if err == nil {
+		if err = conn.PingContext(bounded); err == nil {
+			return conn, nil
+		}
+		conn.Close()
+	}
+	if bounded.Err() != nil && ctx.Err() == nil {
 		stats := in.db.Stats()
-		return nil, fmt.Errorf("got no second connection within %v, with %d in use and MaxOpenConns %d: %w",
+		err = fmt.Errorf("got no connection within %v, with %d in use and MaxOpenConns %d: %w",
 			in.connectTimeout, stats.InUse, stats.MaxOpenConnections, err)
 	}
-	return conn, err
+	return nil, err
 }

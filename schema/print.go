@@ -18,7 +18,7 @@ func Print(w io.Writer, config Config) error {
 	}
 	script, err := in.script()
 	if err != nil {
-		return in.wrap(err)
+		return fmt.Errorf("schema %s: %w", in.name, err)
 	}
 	_, err = io.WriteString(w, script)
 	return err

@@ -35,18 +35,18 @@ func Current(ctx context.Context, db *sql.DB, config Config) (int64, error) {
 	return current, err
 }
 
-// Status returns the migrations that this program knows or the database has, oldest first. It changes nothing, waits for no
-// migrator and needs only the right to read the version table.
+// Status returns the migrations that this program knows or the database has, oldest first. It changes nothing and needs
+// only the right to read the version table.
 func Status(ctx context.Context, db *sql.DB, config Config) ([]Migration, error) {
 	in, err := open(db, config)
 	if err != nil {
 		return nil, err
 	}
-	migrations, err := in.status(ctx)
-	return migrations, in.wrap(err)
+	migrations, err := in.status(ctx, db)
+	return migrations, in.report(ctx, err)
 }
 
-func (in *installation) status(ctx context.Context) ([]Migration, error) {
+func (in *installation) status(ctx context.Context, db querier) ([]Migration, error) {
 	sources, err := in.sources()
 	if err != nil {
 		return nil, err
@@ -55,11 +55,14 @@ func (in *installation) status(ctx context.Context) ([]Migration, error) {
 	for i, source := range sources {
 		migrations[i] = Migration{Version: source.version, Name: strings.TrimSuffix(source.file, ".sql")}
 	}
-	_, installed, err := in.inspect(ctx, in.db)
-	if err != nil || !installed {
-		return migrations, err
+	_, installed, err := in.inspect(ctx, db)
+	if err != nil {
+		return nil, err
 	}
-	applied, err := in.listVersions(ctx, in.db)
+	if !installed {
+		return migrations, nil
+	}
+	applied, err := in.listVersions(ctx, db)
 	if err != nil {
 		return nil, err
 	}

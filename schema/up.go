@@ -5,6 +5,7 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
+	"slices"
 
 	"github.com/pressly/goose/v3"
 )
@@ -13,17 +14,34 @@ import (
 // wraps it names both versions. Retrying does not help: this program must be upgraded first.
 var ErrTooNew = errors.New("the schema is newer than this program")
 
-// Up brings the schema to the newest version. It creates what is missing, schema included, and changes nothing where
-// nothing is missing. It may be called by any number of processes at once and takes two connections of the pool.
+// Up brings the schema to the newest version. It creates what is missing, schema included, and where nothing is missing it
+// only looks. It may be called by any number of processes at once and takes two connections of the pool.
 func Up(ctx context.Context, db *sql.DB, config Config) error {
 	in, err := open(db, config)
 	if err != nil {
 		return err
 	}
-	return in.wrap(in.alone(ctx, in.up))
+	return in.report(ctx, in.up(ctx))
 }
 
 func (in *installation) up(ctx context.Context) error {
+	if err := in.checkPool(); err != nil {
+		return err
+	}
+	var current bool
+	err := in.step(ctx, func(tx *sql.Tx) error {
+		migrations, err := in.status(ctx, tx)
+		current = !slices.ContainsFunc(migrations, func(m Migration) bool { return m.AppliedAt.IsZero() || m.Name == "" })
+		return err
+	})
+	// Current is the usual case at a start: replicas need not queue up for the lock then, each with a connection.
+	if err != nil || current {
+		return err
+	}
+	return in.alone(ctx, in.upgrade)
+}
+
+func (in *installation) upgrade(ctx context.Context) error {
 	if err := in.step(ctx, func(tx *sql.Tx) error { return in.bootstrap(ctx, tx) }); err != nil {
 		return err
 	}

@@ -80,7 +80,7 @@ func TestHostileDefaults(t *testing.T) {
 		"default_transaction_isolation = 'serializable'",
 		"lock_timeout = '300ms'",
 		"statement_timeout = '10s'",
-		"idle_in_transaction_session_timeout = '300ms'",
+		"idle_in_transaction_session_timeout = '3s'",
 		"DateStyle = 'SQL, DMY'",
 		"TimeZone = 'Asia/Kathmandu'",
 	} {
@@ -251,8 +251,8 @@ func TestPoolTooSmall(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	err = schema.UpConnecting(t.Context(), db, 50*time.Millisecond)
-	if err == nil || !strings.Contains(err.Error(), "no second connection") {
+	err = schema.UpConnecting(t.Context(), db, 2*time.Second)
+	if err == nil || !strings.Contains(err.Error(), "got no connection within 2s, with 2 in use") {
 		t.Errorf("a pool with one left: %v", err)
 	}
 	if err := held.Close(); err != nil {
