@@ -2,6 +2,7 @@ package main
 
 import (
 	"encoding/json"
+	"os"
 	"strings"
 	"testing"
 )
@@ -46,4 +47,26 @@ func FuzzPrintableJSON(f *testing.F) {
 			t.Errorf("%q became %q", text, shown)
 		}
 	})
+}
+
+func TestColors(t *testing.T) { // not parallel: it changes the environment
+	device, err := os.OpenFile(os.DevNull, os.O_WRONLY, 0) // a character device, as a terminal is
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer device.Close()
+	t.Setenv("TERM", "xterm")
+	t.Setenv("NO_COLOR", "")
+	if !colors(device) || colors(&strings.Builder{}) {
+		t.Error("colours are for terminals, and for them only")
+	}
+	t.Setenv("NO_COLOR", "1")
+	if colors(device) {
+		t.Error("NO_COLOR is not respected")
+	}
+	t.Setenv("NO_COLOR", "")
+	t.Setenv("TERM", "dumb")
+	if colors(device) {
+		t.Error("a dumb terminal has no colours")
+	}
 }

@@ -27,6 +27,9 @@ func run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.
 	if err == nil {
 		return exitOK
 	}
+	if ctx.Err() != nil {
+		err = ctx.Err() // whatever else failed, failed for that
+	}
 	fmt.Fprintln(stderr, "fencepost: "+printable(explain(err)))
 	if errors.As(err, new(*usageError)) || errors.Is(err, outbox.ErrInvalid) {
 		return exitUsage
