@@ -1,0 +1,2 @@
+// Package bench measures what a driver adds to the work of the database itself. See docs/benchmarks.md.
+package bench
