@@ -2,6 +2,7 @@ package dbtest
 
 import (
 	"cmp"
+	"fmt"
 	"slices"
 	"time"
 
@@ -13,6 +14,7 @@ var dueLanesTests = []test{
 	{"leaves out what is not due, parked or settled", listsDueOnly},
 	{"stays with consumer, target and kind of the seed", listsSeedOnly},
 	{"goes on after a lane", listsOn},
+	{"goes on after the last lane of each seed", listsOnEach},
 	{"within one tenant", listsTenant},
 	{"leaves out paused lanes", listsUnpaused},
 }
@@ -88,6 +90,25 @@ func listsOn(f *fixture) {
 		{{Seed: 1, Tenant: "a", Priority: 1}, {Seed: 1, Tenant: "a", Priority: 2}},
 		{{Seed: 1, Tenant: "b", Priority: 1}, {Seed: 1, Tenant: "b", Priority: 2}},
 	})
+}
+
+func listsOnEach(f *fixture) {
+	for _, tenant := range []string{"a", "b", "d", "e"} {
+		f.enqueue(effect{tenant: tenant}, effect{tenant: tenant, kind: "other", priority: 1}, effect{tenant: tenant, kind: "other", priority: 2})
+	}
+	p := seeds("k", "other")
+	p.MaxRows = 5
+	seen := map[db.DueLanesRow]int{}
+	for rows := f.lanes(p); len(rows) > 0; rows = f.lanes(p) {
+		for _, row := range rows {
+			seen[row]++
+			p.AfterTenants[row.Seed-1], p.AfterPriorities[row.Seed-1] = row.Tenant, row.Priority
+		}
+	}
+	same(f, "lanes", len(seen), 12)
+	for row, n := range seen {
+		same(f, fmt.Sprintf("times %+v was listed", row), n, 1)
+	}
 }
 
 func listsTenant(f *fixture) {

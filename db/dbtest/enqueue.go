@@ -155,8 +155,8 @@ func overlappingBatches(f *fixture) {
 	slices.Reverse(backwards)
 	done := make(chan error)
 	for _, batch := range [][]effect{keys, backwards, keys, backwards} {
+		tx, commit, _ := f.begin()
 		go func() {
-			tx, commit, _ := f.begin()
 			_, err := f.Store.Enqueue(f.Context(), tx, f.params(batch...))
 			done <- errors.Join(err, commit())
 		}()

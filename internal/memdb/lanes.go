@@ -64,7 +64,8 @@ func (s *Store) DueLanes(ctx context.Context, arg db.DueLanesParams) ([]db.DueLa
 		lanes := st.lanes()
 		var walks [][]lane // of each seed
 		for i, kind := range arg.Kinds {
-			walks = append(walks, st.walk(lanes, laneName{arg.Consumers[i], arg.Targets[i], kind, arg.AfterTenants[i]}, arg.AfterPriorities[i], arg.AllTenants))
+			from := laneName{arg.Consumers[i], arg.Targets[i], kind, arg.AfterTenants[i]}
+			walks = append(walks, walk(lanes, from, arg.AfterPriorities[i], arg.AllTenants))
 		}
 		rows := []db.DueLanesRow{}
 		// One step of every seed before the next: a limit cuts all of them alike.
@@ -86,7 +87,7 @@ func (s *Store) DueLanes(ctx context.Context, arg db.DueLanesParams) ([]db.DueLa
 }
 
 // walk returns a seed's lanes after its place: all those of its kind, or those of exactly its tenant.
-func (st *statement) walk(lanes []lane, from laneName, priority int32, allTenants bool) []lane {
+func walk(lanes []lane, from laneName, priority int32, allTenants bool) []lane {
 	lanes = lanesAfter(lanes, from, priority)
 	end := slices.IndexFunc(lanes, func(l lane) bool {
 		sameKind := l.consumer == from.consumer && l.target == from.target && l.kind == from.kind

@@ -104,7 +104,7 @@ func (st *statement) heads() map[orderKey]int64 {
 	return heads
 }
 
-// takeOrder gives the order key to an ordered message, never standing for a dead one that blocks it, unless another has it or blocks it.
+// takeOrder gives an ordered message its order key until the instant, db.Never for a dead one that blocks it, unless another has or blocks it.
 func (st *statement) takeOrder(q tables.Queue, until time.Time, longestLease int64) bool {
 	if q.OrderKey == "" {
 		return true

@@ -54,7 +54,7 @@ func (s *Store) Begin() *Tx {
 	return tx
 }
 
-// InTx runs f in a transaction, commits it, and tells the committer what was stored; an error or a panic of f rolls back.
+// InTx runs f in a transaction, commits it, and tells the committer, if there is one, what was stored; an error or a panic of f rolls back.
 func InTx(ctx context.Context, s *Store, committer db.Committer, f func(*Tx) error) error {
 	if err := ctx.Err(); err != nil {
 		return err
@@ -67,7 +67,7 @@ func InTx(ctx context.Context, s *Store, committer db.Committer, f func(*Tx) err
 	if err := tx.Commit(); err != nil {
 		return err
 	}
-	if len(tx.messages) > 0 {
+	if committer != nil && len(tx.messages) > 0 {
 		ids := make([]int64, len(tx.messages))
 		for i, m := range tx.messages {
 			ids[i] = m.ID
