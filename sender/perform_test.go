@@ -15,6 +15,8 @@ type silentError struct{}
 
 func (*silentError) Error() string { return "" }
 
+var noMap map[string]int
+
 // However a handler ends, its message is tried again with a reason, and the others are performed.
 func TestHandlersThatMisbehave(t *testing.T) {
 	for name, test := range map[string]struct {
@@ -25,8 +27,7 @@ func TestHandlersThatMisbehave(t *testing.T) {
 		"panic of an error": {func(context.Context) error { panic(errors.New("boom")) }, "handler panicked: boom"},
 		"panic of nil":      {func(context.Context) error { panic(nil) }, "handler panicked: panic called with nil argument"},
 		"nil map": {func(context.Context) error {
-			var m map[string]int
-			m["a"] = 1
+			noMap["a"] = 1
 			return nil
 		}, "handler panicked: assignment to entry in nil map"},
 		"Goexit": {func(context.Context) error {

@@ -28,10 +28,10 @@ func (e *ending) do(ctx context.Context, _ outbox.Message) error {
 	return ctx.Err()
 }
 
-func (e *ending) get() (cause error, at time.Time) {
+func (e *ending) get() (at time.Time, cause error) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	return e.cause, e.at
+	return e.at, e.cause
 }
 
 func TestRunningHandlersAreRenewedTogether(t *testing.T) {
@@ -89,11 +89,11 @@ func TestLeaseThatCannotBeRenewed(t *testing.T) {
 				}})
 				ends := b.row(id).LeasedUntil
 				wait(28500 * time.Millisecond)
-				if cause, _ := ended.get(); cause != nil {
+				if _, cause := ended.get(); cause != nil {
 					b.Errorf("ended early with %v", cause)
 				}
 				wait(time.Second)
-				if cause, at := ended.get(); cause != outbox.ErrLeaseLost || !at.Before(ends) {
+				if at, cause := ended.get(); cause != outbox.ErrLeaseLost || !at.Before(ends) {
 					b.Errorf("ended by %v %v before the lease", cause, ends.Sub(at))
 				}
 				if err := stop(); err != nil {
@@ -131,7 +131,7 @@ func TestLostLeaseIsNoFailure(t *testing.T) {
 		}
 		before := b.row(id)
 		wait(10 * time.Second)
-		if cause, at := ended.get(); cause != outbox.ErrLeaseLost || at.Sub(began) > 11*time.Second {
+		if at, cause := ended.get(); cause != outbox.ErrLeaseLost || at.Sub(began) > 11*time.Second {
 			b.Errorf("ended by %v after %v", cause, at.Sub(began))
 		}
 		if err := stop(); err != nil {
@@ -153,7 +153,7 @@ func TestCancelEndsTheHandler(t *testing.T) {
 			b.Fatal(err)
 		}
 		wait(10 * time.Second)
-		if cause, _ := ended.get(); cause != outbox.ErrCancelled || b.outcomes()[id] != "cancelled" {
+		if _, cause := ended.get(); cause != outbox.ErrCancelled || b.outcomes()[id] != "cancelled" {
 			b.Errorf("ended by %v, is %v", cause, b.outcomes())
 		}
 		if err := stop(); err != nil {
@@ -173,7 +173,7 @@ func TestPauseEndsTheHandlerAndKeepsTheAttempt(t *testing.T) {
 			b.Fatal(err)
 		}
 		wait(time.Minute)
-		cause, _ := ended.get()
+		_, cause := ended.get()
 		if row := b.row(id); cause != outbox.ErrPaused || row.Attempt != 0 || row.Epoch != 1 || b.leased() != 0 {
 			b.Errorf("ended by %v, left %+v", cause, row)
 		}
@@ -190,7 +190,7 @@ func TestLongestHold(t *testing.T) {
 		stop := b.run(b.sender(Config{Handlers: doing(ended.do), LongestHold: 2 * time.Minute}))
 		b.enqueue(effect("a"))
 		wait(2 * time.Minute)
-		if cause, at := ended.get(); cause != outbox.ErrLeaseLost || at.Sub(began) < time.Minute {
+		if at, cause := ended.get(); cause != outbox.ErrLeaseLost || at.Sub(began) < time.Minute {
 			b.Errorf("ended by %v after %v", cause, at.Sub(began))
 		}
 		if err := stop(); err != nil {

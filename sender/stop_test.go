@@ -45,7 +45,7 @@ func TestStopInterruptsHandlers(t *testing.T) {
 		if err := stop(); err != nil {
 			b.Error(err)
 		}
-		cause, at := ended.get()
+		at, cause := ended.get()
 		if took := at.Sub(began); cause != outbox.ErrStopping || took != 10*time.Second {
 			b.Errorf("ended by %v after %v", cause, took)
 		}
