@@ -64,11 +64,11 @@ var settles = []struct {
 // refusesAll checks that no way to settle changes anything.
 func (f *fixture) refusesAll(what string, h hold, g guard) {
 	f.Helper()
-	for _, settle := range settles {
-		f.unchanged(settle.name+" with "+what, func() {
+	f.unchanged("settling with "+what, func() {
+		for _, settle := range settles {
 			sameIDs(f, settle.name+" with "+what, settle.do(f, h, g))
-		})
-	}
+		}
+	})
 }
 
 func guardToken(f *fixture) {
