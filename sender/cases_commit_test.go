@@ -18,8 +18,8 @@ import (
 	"github.com/fencepost-go/fencepost/outbox"
 )
 
-// begin opens a producer's transaction on a connection of its own.
-func (r *rig) begin() pgx.Tx {
+// beginAlone opens a producer's transaction on a connection of its own.
+func (r *rig) beginAlone() pgx.Tx {
 	r.Helper()
 	conn, err := pgx.Connect(r.Context(), r.dsn)
 	if err != nil {
@@ -51,7 +51,7 @@ func TestC32LateCommit(t *testing.T) {
 			performed.add(m)
 			return nil
 		})}))
-		late := r.begin()
+		late := r.beginAlone()
 		lower := producer.enqueueIn(late, "late")
 		if higher := producer.enqueue(effect("early"))[0]; higher < lower {
 			r.Fatalf("ids %d and %d", lower, higher)
@@ -119,13 +119,13 @@ func TestC33NothingBeforeTheCommit(t *testing.T) {
 		performed <- m.Key
 		return nil
 	})}))
-	rolledBack := r.begin()
+	rolledBack := r.beginAlone()
 	p.box.Committed(p.enqueueIn(rolledBack, "rolled back"))
 	if err := rolledBack.Rollback(r.Context()); err != nil {
 		r.Fatal(err)
 	}
 
-	held := r.begin()
+	held := r.beginAlone()
 	p.enqueueIn(held, "before the savepoint")
 	savepoint, err := held.Begin(r.Context())
 	if err != nil {

@@ -72,23 +72,25 @@ func onDrivers(t *testing.T, test func(*rig, driver)) {
 
 // A setup is how a process is set up; zero fields take the usual.
 type setup struct {
-	dsn    string // the rig's
-	conns  int    // 8
-	policy outbox.Policy
-	listen string          // DSN to listen on
-	tracer pgx.QueryTracer // pgx only
-	wrap   func(db.Store) db.Store
+	dsn        string // the rig's
+	conns      int    // 8
+	policy     outbox.Policy
+	listen     string           // DSN to listen on
+	statements sqldb.Statements // lib pq only
+	tracer     pgx.QueryTracer  // pgx only
+	wrap       func(db.Store) db.Store
 }
 
 // A driver opens a pool as a process does and gives a store on it with a way to store effects and one to run a query.
-type driver func(*rig, setup) (db.Store, inTx, query)
+type driver func(*rig, setup) (db.Store, inTx, query, begin)
 
 type (
 	inTx  func(ctx context.Context, box *outbox.Box, do func(db.Tx) error) error
 	query func(ctx context.Context, text string, inTx bool) error
+	begin func(testing.TB) (tx db.Tx, commit, rollback func() error)
 )
 
-func usePgx(r *rig, s setup) (db.Store, inTx, query) {
+func usePgx(r *rig, s setup) (db.Store, inTx, query, begin) {
 	config, err := pgxpool.ParseConfig(s.dsn)
 	if err != nil {
 		r.Fatal(err)
@@ -121,10 +123,17 @@ func usePgx(r *rig, s setup) (db.Store, inTx, query) {
 				_, err := tx.Exec(ctx, text)
 				return err
 			})
+		}, func(t testing.TB) (db.Tx, func() error, func() error) {
+			ctx := context.WithoutCancel(t.Context())
+			tx, err := pool.Begin(ctx)
+			if err != nil {
+				t.Fatal(err)
+			}
+			return pgxdb.Tx(tx), func() error { return tx.Commit(ctx) }, func() error { return tx.Rollback(ctx) }
 		}
 }
 
-func usePq(r *rig, s setup) (db.Store, inTx, query) {
+func usePq(r *rig, s setup) (db.Store, inTx, query, begin) {
 	pool, err := sql.Open("postgres", s.dsn)
 	if err != nil {
 		r.Fatal(err)
@@ -132,7 +141,7 @@ func usePq(r *rig, s setup) (db.Store, inTx, query) {
 	pool.SetMaxOpenConns(s.conns)
 	pool.SetMaxIdleConns(s.conns)
 	r.Cleanup(func() { pool.Close() })
-	store, err := sqldb.New(pool, sqldb.Config{ListenDSN: s.listen})
+	store, err := sqldb.New(pool, sqldb.Config{ListenDSN: s.listen, Statements: s.statements})
 	if err != nil {
 		r.Fatal(err)
 	}
@@ -152,6 +161,12 @@ func usePq(r *rig, s setup) (db.Store, inTx, query) {
 				return err
 			}
 			return tx.Commit()
+		}, func(t testing.TB) (db.Tx, func() error, func() error) {
+			tx, err := pool.BeginTx(context.WithoutCancel(t.Context()), nil)
+			if err != nil {
+				t.Fatal(err)
+			}
+			return sqldb.Tx(tx), tx.Commit, tx.Rollback
 		}
 }
 
@@ -164,6 +179,7 @@ type process struct {
 	log      *logged
 	inTx     inTx
 	query    query
+	begin    begin
 	lost     atomic.Int32  // leases found lost
 	late     chan struct{} // receives for each of them
 
@@ -181,7 +197,7 @@ func (r *rig) process(use driver, s setup) *process {
 		s.conns = 8
 	}
 	p := &process{rig: r, log: &logged{}, late: make(chan struct{}, 1000)}
-	p.store, p.inTx, p.query = use(r, s)
+	p.store, p.inTx, p.query, p.begin = use(r, s)
 	if s.wrap != nil {
 		p.store = s.wrap(p.store)
 	}
