@@ -70,6 +70,18 @@ func (c *Cluster) Restart(mode string) error {
 	return c.run(context.Background(), "pg_ctl", "restart", "-D", c.data(), "-l", c.log(), "-m", mode, "-w")
 }
 
+// Halt stops the server in one of these modes and keeps the cluster; Resume starts it again on the same port.
+func (c *Cluster) Halt(mode string) error {
+	return c.run(context.Background(), "pg_ctl", "stop", "-D", c.data(), "-m", mode, "-w")
+}
+
+// Resume starts a halted server.
+func (c *Cluster) Resume() error { return c.start(context.Background()) }
+
+func (c *Cluster) start(ctx context.Context) error {
+	return c.run(ctx, "pg_ctl", "start", "-D", c.data(), "-l", c.log(), "-o", "-p "+strconv.Itoa(c.Port), "-w")
+}
+
 // Stop ends the server and removes its folder. To be called once.
 func (c *Cluster) Stop() error {
 	return errors.Join(c.leash.Close(), c.guard.Wait())
@@ -109,8 +121,7 @@ func (c *Cluster) create(ctx context.Context, options Options) error {
 		if c.Port, err = freePort(); err != nil {
 			return err
 		}
-		port := "-p " + strconv.Itoa(c.Port)
-		err = c.run(ctx, "pg_ctl", "start", "-D", c.data(), "-l", c.log(), "-o", port, "-w")
+		err = c.start(ctx)
 		if err == nil || ctx.Err() != nil {
 			return err
 		}

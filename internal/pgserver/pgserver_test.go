@@ -43,6 +43,9 @@ func TestStartRestartStop(t *testing.T) {
 	if err := c.Restart("immediate"); err != nil {
 		t.Error(err)
 	}
+	if err := errors.Join(c.Halt("fast"), c.Resume()); err != nil {
+		t.Error(err)
+	}
 	if c.Port != port {
 		t.Errorf("the port changed from %d to %d", port, c.Port)
 	}
