@@ -319,3 +319,40 @@ func TestObserverHearsOfSettles(t *testing.T) {
 		t.Errorf("logged %q", lines)
 	}
 }
+
+// A death whose answer was lost is told when the same settle, sent again, finds it recorded.
+func TestDeathIsToldAfterALostAnswer(t *testing.T) {
+	t.Parallel()
+	for name, test := range map[string]struct {
+		operation string
+		outcome   Outcome
+		aged      time.Duration
+		want      string
+	}{
+		"permanent": {"SettleDead", Failed(Permanent(errDown)), 0, "dead permanent: down"},
+		"aged":      {"SettleRetry", Failed(errDown), time.Second, "dead age: too old; last error: down"},
+		"retried":   {"SettleRetry", Failed(errDown), 0, ""},
+	} {
+		var heard string
+		log := &recorder{}
+		observer := &Observer{Dead: func(_ context.Context, burial Burial) { heard += fmt.Sprint("dead ", burial.Cause, ": ", burial.Reason) }}
+		b := newBench(t, Config{Observer: observer, Logger: log.logger()}, Policy{MaxAge: time.Hour})
+		b.enqueue(effect("k"))
+		b.store.Age(time.Hour - time.Second)
+		m := b.lease(1)[0]
+		b.store.Age(test.aged)
+		b.store.Hook(memdb.Hook{After: func(_ context.Context, call memdb.Call, err error) error {
+			if call.Operation == test.operation {
+				return errors.Join(err, context.DeadlineExceeded)
+			}
+			return err
+		}})
+		if _, err := b.box.Settle(t.Context(), b.consumer, AllTenants, m, test.outcome); err == nil || heard != "" {
+			t.Errorf("%s: %v, heard %q", name, err, heard)
+		}
+		b.store.Hook(memdb.Hook{})
+		if again := b.settle(m, test.outcome); !again.Recorded || heard != test.want || len(log.lines()) != min(len(test.want), 1) {
+			t.Errorf("%s again: %+v, heard %q, logged %q", name, again, heard, log.lines())
+		}
+	}
+}
