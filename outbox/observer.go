@@ -17,7 +17,8 @@ type Observer struct {
 	Settled func(ctx context.Context, message Message, outcome Outcome, result Result)
 	// Retried: a message comes due again after delay.
 	Retried func(ctx context.Context, message Message, outcome Outcome, delay time.Duration)
-	// Dead: a message died, at a settle or, without its handler being called, at a lease.
+	// Dead: a message died, at a settle or, without its handler being called, at a lease. A settle that finds the same death recorded already
+	// tells of it too, since the answer to the first one may have been lost.
 	Dead func(ctx context.Context, burial Burial)
 	// LeaseLost: a renewal or a settle found the lease gone.
 	LeaseLost func(ctx context.Context, message Message)

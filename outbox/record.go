@@ -157,7 +157,12 @@ func (r *settleRun) classifyStale(ctx context.Context, places []int) error {
 	for _, i := range places {
 		m := r.settlings[i].Message
 		fate, found := fates[m.ID]
-		r.results[i] = Result{Status: StaleLease, Attempt: m.Attempt, Recorded: found && r.decisions[i].recorded(m, fate)}
+		recorded := found && r.decisions[i].recorded(m, fate)
+		r.results[i] = Result{Status: StaleLease, Attempt: m.Attempt, Recorded: recorded}
+		if recorded && State(fate.State) == StateDead {
+			// Nobody has told of this death, since the answer of the settle that recorded it was lost.
+			r.box.reportDead(ctx, Burial{Message: m, Cause: Cause(fate.Cause), Reason: fate.Reason})
+		}
 	}
 	return nil
 }
