@@ -335,7 +335,9 @@ func TestDeathIsToldAfterALostAnswer(t *testing.T) {
 	} {
 		var heard string
 		log := &recorder{}
-		observer := &Observer{Dead: func(_ context.Context, burial Burial) { heard += fmt.Sprint("dead ", burial.Cause, ": ", burial.Reason) }}
+		observer := &Observer{Dead: func(_ context.Context, burial Burial) {
+			heard += fmt.Sprint("dead ", burial.Cause, ": ", burial.Reason)
+		}}
 		b := newBench(t, Config{Observer: observer, Logger: log.logger()}, Policy{MaxAge: time.Hour})
 		b.enqueue(effect("k"))
 		b.store.Age(time.Hour - time.Second)
