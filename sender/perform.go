@@ -72,8 +72,8 @@ func (w *worker) perform(h *held) {
 		}
 		done := time.Now()
 		interrupted := a.interrupted(context.Cause(h.context))
+		defer func() { w.events <- func() { w.finish(h, a.outcome, interrupted, done) } }() // though the observer ends this goroutine
 		w.observer.HandlerDone(h.context, h.Message, a.outcome, done.Sub(h.started))
-		w.events <- func() { w.finish(h, a.outcome, interrupted, done) }
 	}()
 	a.run(h.context)
 }

@@ -2,6 +2,7 @@ package sender
 
 import (
 	"context"
+	"errors"
 	"sync"
 	"time"
 
@@ -181,6 +182,9 @@ func (w *worker) may(op operation, now time.Time) bool {
 	return w.inFlight == 0
 }
 
+// errCallGoexit is the error of a call in which an observer ended the goroutine; what it did is not known.
+var errCallGoexit = errors.New("an observer ended the goroutine of the call (runtime.Goexit)")
+
 // call makes a database call beside the loop, which then calls answer.
 func (w *worker) call(op operation, do func(context.Context) error, answer func(error)) {
 	w.busy[op] = true
@@ -188,14 +192,17 @@ func (w *worker) call(op operation, do func(context.Context) error, answer func(
 	go func() {
 		ctx, cancel := context.WithTimeout(w.calls, w.shortest/3)
 		defer cancel()
-		err := do(ctx)
-		w.events <- func() {
-			w.busy[op] = false
-			w.inFlight--
-			if err != nil && w.calls.Err() == nil {
-				w.outage.failed(op, err, time.Now())
+		err := errCallGoexit
+		defer func() {
+			w.events <- func() {
+				w.busy[op] = false
+				w.inFlight--
+				if err != nil && w.calls.Err() == nil {
+					w.outage.failed(op, err, time.Now())
+				}
+				answer(err)
 			}
-			answer(err)
-		}
+		}()
+		err = do(ctx)
 	}()
 }
