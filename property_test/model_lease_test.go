@@ -23,6 +23,7 @@ type leasing struct {
 	rule             rule
 	length           instant
 	quota, limit     int
+	examine          int // entries of a lane; 0: all
 	token, worker    int64
 }
 
@@ -46,12 +47,9 @@ type pick struct {
 func (m *model) lease(q leasing) []pick {
 	var picks []pick
 	for i, l := range q.lanes {
+		due := slices.DeleteFunc(m.examined(q, i), func(r *row) bool { return !m.leasable(r) })
 		if !q.scope.has(l.tenant) || m.pausedAt(l) >= 0 {
 			continue
-		}
-		due := m.leasable(l)
-		if q.after != nil {
-			due = slices.DeleteFunc(due, func(r *row) bool { return mark{r.due, r.id}.compare(q.after[i]) <= 0 })
 		}
 		for _, r := range due[:min(len(due), q.quota, q.limit-len(picks))] {
 			picks = append(picks, pick{id: r.id, lane: i})
@@ -64,18 +62,33 @@ func (m *model) lease(q leasing) []pick {
 	return picks
 }
 
-// leasable is what of a lane is due and free, in the order of leasing. Of an order key only the head counts (I21). A parked message is
-// never among them (I16).
-func (m *model) leasable(l lane) []*row {
+// due is what of a lane came due, in the order of leasing, whether it can be leased or not.
+func (m *model) due(l lane) []*row {
 	var due []*row
 	for i := range m.rows {
-		r := &m.rows[i]
-		if r.lane == l && r.state == pending && r.due <= m.now && !live(r.until, m.now) && (r.order == "" || m.head(r.orderKey()) == r.id) {
+		if r := &m.rows[i]; r.lane == l && r.state == pending && r.due <= m.now {
 			due = append(due, r)
 		}
 	}
 	slices.SortFunc(due, func(a, b *row) int { return mark{a.due, a.id}.compare(mark{b.due, b.id}) })
 	return due
+}
+
+// examined is what a lease looks at of a lane: from its mark on, and only so much.
+func (m *model) examined(q leasing, i int) []*row {
+	due := m.due(q.lanes[i])
+	if q.after != nil {
+		due = slices.DeleteFunc(due, func(r *row) bool { return mark{r.due, r.id}.compare(q.after[i]) <= 0 })
+	}
+	if q.examine > 0 {
+		due = due[:min(len(due), q.examine)]
+	}
+	return due
+}
+
+// leasable says whether a message that came due is free. Of an order key only the head is (I21).
+func (m *model) leasable(r *row) bool {
+	return !live(r.until, m.now) && (r.order == "" || m.head(r.orderKey()) == r.id)
 }
 
 func (m *model) leaseOne(r *row, q leasing) (fate, string) {
@@ -120,7 +133,7 @@ func (m *model) successors(q leasing, kinds []string, keys []orderKey) []int64 {
 		if r == nil || !q.scope.has(r.tenant) || !slices.Contains(kinds, r.kind) || m.pausedAt(r.lane) >= 0 {
 			continue
 		}
-		runs := r.state == pending && r.due <= m.now && !live(r.until, m.now) && !r.spent(q.rule.attempts) && !r.tooOld(m.now, q.rule.maxAge[r.kind])
+		runs := r.state == pending && r.due <= m.now && m.leasable(r) && !r.spent(q.rule.attempts) && !r.tooOld(m.now, q.rule.maxAge[r.kind])
 		if runs && m.take(r, m.now+q.length, false) {
 			m.grant(r, q)
 			ids = append(ids, r.id)

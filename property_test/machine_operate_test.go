@@ -1,0 +1,255 @@
+package property_test
+
+import (
+	"slices"
+	"time"
+
+	"pgregory.net/rapid"
+
+	"github.com/fencepost-go/fencepost/outbox"
+)
+
+// acted holds the answers of an operator's call against what the model does to each message.
+func (m *machine) acted(action string, s scope, got []outbox.Acted, ids []int64, done outbox.State, missed, unknown outbox.Status, do func(id int64) bool) {
+	equal(m, "number of answers", len(got), len(ids))
+	for i, id := range ids {
+		want := outbox.Acted{ID: id, Status: unknown}
+		if r := m.model.within(s, id); r != nil {
+			tenant := r.tenant
+			want = outbox.Acted{ID: id, Status: missed, State: outbox.State(r.word(m.model.now))}
+			if do(id) {
+				want.Status, want.State = outbox.Done, done
+				m.acts = append(m.acts, act{action: action, message: id, tenant: tenant})
+			}
+		}
+		equal(m, action, got[i], want)
+	}
+}
+
+// counted is acted with a count of the answers.
+func (m *machine) counted(name string, got []outbox.Acted) {
+	for _, a := range got {
+		m.count(name, string(a.Status))
+	}
+}
+
+func (m *machine) cancel() {
+	theirs, ours := m.drawScope()
+	ids := m.drawIDs(func(r *row) bool { return r.state.open() })
+	got, err := m.box.Cancel(m.ctx, theirs, ids, by)
+	m.must(err)
+	m.acted("cancel", ours, got, ids, outbox.StateCancelled, outbox.NotOpen, outbox.NotFound, func(id int64) bool {
+		return m.model.cancel(ours, id, by.Reason)
+	})
+	m.counted("cancel", got)
+}
+
+func (m *machine) replay() {
+	theirs, ours := m.drawScope()
+	ids := m.drawIDs(func(r *row) bool { return r.state == dead })
+	reset := rapid.Bool().Draw(m.rt, "reset")
+	attempts := map[bool]outbox.Attempts{false: outbox.PreserveAttempts, true: outbox.ResetAttempts}[reset]
+	got, err := m.box.Replay(m.ctx, theirs, ids, attempts, by)
+	m.must(err)
+	m.replayed(ours, got, ids, reset)
+	m.counted(map[bool]string{false: "replay", true: "replay with reset"}[reset], got)
+}
+
+// replayed: what a replay does not find dead, or not in its scope, it calls alike.
+func (m *machine) replayed(s scope, got []outbox.Acted, ids []int64, reset bool) {
+	m.acted("replay", s, got, ids, outbox.StatePending, outbox.NotDead, outbox.NotDead, func(id int64) bool {
+		return m.model.replay(s, id, reset)
+	})
+}
+
+// replayMatching brings the dead of one consumer back, newest first.
+func (m *machine) replayMatching() {
+	theirs, ours := m.drawScope()
+	c := m.drawClient()
+	bulk := outbox.BulkReplay{
+		Filter: outbox.Filter{Consumer: c.consumer, Target: c.target}, Attempts: outbox.ResetAttempts, Limit: number(m.rt, "limit", 1, 3),
+		DryRun: number(m.rt, "dry run", 0, 3) == 0,
+	}
+	got, err := m.box.ReplayMatching(m.ctx, theirs, bulk, by)
+	m.must(err)
+	found := m.model.list(ours, "dead", bulk.Filter)
+	ids := found[:min(len(found), bulk.Limit)]
+	equal(m, "matched", got.Matched, len(ids))
+	if bulk.DryRun {
+		equal(m, "replayed", got.Replayed, 0)
+		m.count("replay matching", "dry run")
+		return
+	}
+	equal(m, "replayed", got.Replayed, len(ids))
+	for _, id := range ids {
+		m.acts = append(m.acts, act{action: "replay", message: id, tenant: m.model.find(id).tenant})
+		m.model.replay(ours, id, true)
+	}
+	m.count("replay matching", map[bool]string{true: "done", false: "nothing"}[len(ids) > 0])
+}
+
+func (m *machine) resolve() {
+	theirs, ours := m.drawScope()
+	ids := m.drawIDs(func(r *row) bool { return r.state == parked })
+	slices.Sort(ids) // of two that die, the first blocks their key
+	as := one(m.rt, "as", []outbox.Resolution{outbox.AsDelivered, outbox.AsDead, outbox.AsDeadBlocking, outbox.AsRetry})
+	verdict := map[outbox.Resolution]state{outbox.AsDelivered: delivered, outbox.AsDead: dead, outbox.AsDeadBlocking: dead, outbox.AsRetry: pending}[as]
+	got, err := m.box.Resolve(m.ctx, theirs, ids, as, by)
+	m.must(err)
+	m.acted("resolve", ours, got, ids, outbox.State(verdict.String()), outbox.NotParked, outbox.NotFound, func(id int64) bool {
+		return m.model.resolve(ours, id, verdict, by.Reason, as == outbox.AsDeadBlocking)
+	})
+	m.counted("resolve as "+map[outbox.Resolution]string{
+		outbox.AsDelivered: "delivered", outbox.AsDead: "dead", outbox.AsDeadBlocking: "dead, blocking", outbox.AsRetry: "retry",
+	}[as], got)
+}
+
+// drawPattern draws the lanes of a pause within a scope, mostly such that hold a message somebody works on.
+func (m *machine) drawPattern() (outbox.LanePattern, outbox.Scope) {
+	names := lane{consumer: places[0].consumer, target: places[0].target, kind: "a"}
+	if running := m.handsThat(m.runs); len(running) > 0 {
+		names = m.model.find(one(m.rt, "hand", running).ID).lane
+	}
+	or := func(label, name string) string { return one(m.rt, label, []string{name, name, outbox.Any}) }
+	pattern := outbox.LanePattern{
+		Consumer: or("consumer", names.consumer), Target: or("target", names.target), Kind: or("kind", names.kind), Tenant: or("tenant", names.tenant),
+	}
+	if pattern.Tenant == outbox.Any {
+		return pattern, outbox.AllTenants
+	}
+	return pattern, outbox.Tenants(pattern.Tenant)
+}
+
+func patternOf(p pause) outbox.LanePattern {
+	return outbox.LanePattern{Consumer: p.consumer, Target: p.target, Kind: p.kind, Tenant: p.tenant}
+}
+
+func (m *machine) pause() {
+	pattern, s := m.drawPattern()
+	if len(m.model.pauses) > 0 && number(m.rt, "one of them", 0, 2) == 0 {
+		pattern, s = patternOf(one(m.rt, "pause", m.model.pauses)), outbox.AllTenants
+	}
+	mode := one(m.rt, "mode", []outbox.PauseMode{outbox.PauseLeasing, outbox.PauseCancel})
+	since, err := m.box.Pause(m.ctx, s, pattern, mode, by)
+	m.must(err)
+	p := pause{pattern.Consumer, pattern.Target, pattern.Kind, pattern.Tenant, int(mode), by.Actor, by.Reason, m.virtual(since)}
+	m.count("pause", map[bool]string{true: "replaced", false: "paused"}[m.model.resume(p)])
+	m.model.setPause(p)
+	m.acts = append(m.acts, act{action: "pause", tenant: pattern.Tenant})
+	if mode == outbox.PauseCancel {
+		m.renew() // which is how handlers learn of it
+	}
+}
+
+func (m *machine) resume() {
+	pattern, s := m.drawPattern()
+	if len(m.model.pauses) > 0 && number(m.rt, "one of them", 0, 3) > 0 {
+		pattern, s = patternOf(one(m.rt, "pause", m.model.pauses)), outbox.AllTenants
+	}
+	lifted, err := m.box.Resume(m.ctx, s, pattern, by)
+	m.must(err)
+	want := m.model.resume(pause{consumer: pattern.Consumer, target: pattern.Target, kind: pattern.Kind, tenant: pattern.Tenant})
+	equal(m, "resumed", lifted, want)
+	if want {
+		m.acts = append(m.acts, act{action: "resume", tenant: pattern.Tenant})
+	}
+	m.count("resume", map[bool]string{true: "resumed", false: "nothing"}[want])
+}
+
+func (m *machine) releaseWorker() {
+	theirs, ours := m.drawScope()
+	name := one(m.rt, "worker", workerNames)
+	var ids []int64
+	for _, w := range m.workers {
+		if w.name == name {
+			ids = append(ids, w.id)
+		}
+	}
+	n, err := m.box.ReleaseWorker(m.ctx, theirs, name, by)
+	m.must(err)
+	released := m.model.takeAway(ours, ids)
+	equal(m, "released", n, len(released))
+	for _, id := range released {
+		m.acts = append(m.acts, act{action: "release", message: id, tenant: m.model.find(id).tenant})
+	}
+	m.count("release worker", map[bool]string{true: "released", false: "nothing"}[n > 0])
+}
+
+func (m *machine) unblock() {
+	key := orderKey{places[0].consumer, places[0].target, "", "x"}
+	if len(m.model.holds) > 0 && number(m.rt, "one of them", 0, 3) > 0 {
+		key = one(m.rt, "key", m.model.holds).orderKey
+	}
+	got, err := m.box.Unblock(m.ctx, outbox.Tenants(key.tenant), outbox.OrderKey{
+		Tenant: key.tenant, Consumer: key.consumer, Target: key.target, Key: key.order,
+	}, by)
+	m.must(err)
+	id := m.model.unblock(key)
+	equal(m, "unblocked", got, id > 0)
+	if id > 0 {
+		m.acts = append(m.acts, act{action: "unblock", message: id, tenant: key.tenant})
+	}
+	m.count("unblock", map[bool]string{true: "freed", false: "nothing"}[got])
+}
+
+// purge removes what is old of one outcome, a few at a time (I19).
+func (m *machine) purge() {
+	outcome := one(m.rt, "outcome", []state{delivered, dead, cancelled, expired})
+	keep, limit := one(m.rt, "keep", []time.Duration{time.Microsecond, unit, 3 * unit, 12 * time.Hour}), number(m.rt, "limit", 1, 3)
+	word := outbox.State(outcome.String())
+	var got int
+	var err error
+	if outcome == delivered {
+		var sweep outbox.Sweep
+		sweep, err = m.box.PurgeDelivered(m.ctx, 0, keep, 1000)
+		got, limit = sweep.Count, 1000
+	} else {
+		got, err = m.box.PurgeUndelivered(m.ctx, word, keep, limit)
+	}
+	m.must(err)
+	removed := m.model.purge(outcome, micros(keep), limit)
+	equal(m, "purged "+string(word), got, len(removed))
+	m.removed += got
+	m.count("purge "+string(word), map[bool]string{true: "removed", false: "nothing"}[got > 0])
+}
+
+// expire settles what nobody ever leased (I14).
+func (m *machine) expire() {
+	grace := one(m.rt, "grace", []time.Duration{0, unit, 24 * time.Hour})
+	sweep, err := m.box.ExpireUnleased(m.ctx, 0, grace, 1000)
+	m.must(err)
+	ids := m.model.expire(micros(grace))
+	equal(m, "expired", sweep.Count, len(ids))
+	for _, id := range ids {
+		m.model.find(id).reason = "never leased within its age"
+	}
+	m.count("expire", map[bool]string{true: "expired", false: "nothing"}[len(ids) > 0])
+}
+
+// tendWorkers says that a worker is alive, and forgets those that said so too long ago.
+func (m *machine) tendWorkers() {
+	i := number(m.rt, "worker", 0, len(m.workers)-1)
+	alive, err := m.box.TouchWorker(m.ctx, m.workers[i].id)
+	m.must(err)
+	equal(m, "alive", alive, true)
+	m.workers[i].at = m.model.now
+	m.count("worker", "touched")
+	keep := one(m.rt, "keep", []time.Duration{time.Hour, 24 * time.Hour})
+	n, err := m.box.PurgeWorkers(m.ctx, keep, 1000)
+	m.must(err)
+	gone := 0
+	for i, w := range m.workers {
+		if w.at >= m.model.now-micros(keep) {
+			continue
+		}
+		gone++
+		alive, err := m.box.TouchWorker(m.ctx, w.id)
+		m.must(err)
+		equal(m, "alive", alive, false)
+		id, err := m.box.RegisterWorker(m.ctx, w.name, "host")
+		m.must(err)
+		m.workers[i] = worker{id: id, name: w.name, at: m.model.now}
+	}
+	equal(m, "workers forgotten", n, gone)
+	m.count("worker", map[bool]string{true: "forgotten", false: "kept"}[n > 0])
+}

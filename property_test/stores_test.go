@@ -1,0 +1,166 @@
+package property_test
+
+import (
+	"context"
+	"database/sql"
+	"flag"
+	"os"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5/pgxpool"
+	"github.com/jackc/pgx/v5/stdlib"
+	_ "github.com/lib/pq"
+	"pgregory.net/rapid"
+
+	"github.com/fencepost-go/fencepost/db"
+	"github.com/fencepost-go/fencepost/db/dbtest"
+	"github.com/fencepost-go/fencepost/db/pgxdb"
+	"github.com/fencepost-go/fencepost/db/sqldb"
+	"github.com/fencepost-go/fencepost/internal/memdb"
+	"github.com/fencepost-go/fencepost/internal/pgtest"
+)
+
+func TestMain(m *testing.M) {
+	if _, given := os.LookupEnv("RAPID_STEPS"); !given {
+		flag.Set("rapid.steps", "60") // of one check, on average: enough for a message to live, die and come back
+	}
+	pgtest.Main(m)
+}
+
+// A stage is an empty store with what a test does beside it.
+type stage struct {
+	store db.Store
+	begin func(testing.TB) caller
+	age   func(testing.TB, time.Duration)
+	dump  func(testing.TB) dbtest.Dump
+	// exact says that the store's clock stands still between two ages, so that every boundary of the rules is met to the microsecond.
+	exact bool
+	// sql is a pool for the test's own statements; nil in memory.
+	sql *sql.DB
+	// sent counts the operations that reached the store; nil where nobody counts.
+	sent func() int
+}
+
+// A caller is a producer's open transaction.
+type caller struct {
+	db.Tx
+	commit, rollback func() error
+	// exec runs a statement of the producer's own in it; nil in memory.
+	exec func(query string, args ...any) error
+}
+
+// A driver runs checks, each on an empty stage.
+type driver struct {
+	name       string
+	open       func(*testing.T) func(*rapid.T, func(*rapid.T, *stage))
+	savepoints bool
+}
+
+var drivers = []driver{
+	{"memory", openMemory, false},
+	{"pgx", func(t *testing.T) func(*rapid.T, func(*rapid.T, *stage)) { return openSQL(t, pgxStage) }, true},
+	{"lib pq", func(t *testing.T) func(*rapid.T, func(*rapid.T, *stage)) { return openSQL(t, pqStage) }, true},
+}
+
+// openMemory gives each check a store in a bubble, where only Age moves the clock.
+func openMemory(*testing.T) func(*rapid.T, func(*rapid.T, *stage)) {
+	return func(t *rapid.T, check func(*rapid.T, *stage)) {
+		rapid.SyncTest(t, func(t *rapid.T) {
+			time.Sleep(20 * 365 * 24 * time.Hour) // of the bubble's clock, which starts in 2000, before which no message may be created
+			store := memdb.New(memdb.Config{})
+			sent := 0
+			store.Hook(memdb.Hook{Before: func(context.Context, memdb.Call) error { sent++; return nil }})
+			check(t, &stage{
+				store: store,
+				begin: func(testing.TB) caller {
+					tx := store.Begin()
+					return caller{Tx: tx, commit: tx.Commit, rollback: tx.Rollback}
+				},
+				age:   func(_ testing.TB, d time.Duration) { store.Age(d) },
+				dump:  func(testing.TB) dbtest.Dump { return store.Dump() },
+				exact: true,
+				sent:  func() int { return sent },
+			})
+		})
+	}
+}
+
+// openSQL gives each check the same database, emptied.
+func openSQL(t *testing.T, open func(*testing.T, string) *stage) func(*rapid.T, func(*rapid.T, *stage)) {
+	s := open(t, pgtest.New(t))
+	beside := dbtest.SQL{DB: s.sql}
+	s.age, s.dump = beside.Age, beside.Dump
+	if _, err := s.sql.Exec("CREATE TABLE business (message_id bigint)"); err != nil {
+		t.Fatal(err)
+	}
+	return func(rt *rapid.T, check func(*rapid.T, *stage)) {
+		beside.Reset(t)
+		if _, err := s.sql.Exec("TRUNCATE business"); err != nil {
+			t.Fatal(err)
+		}
+		check(rt, s)
+	}
+}
+
+func pgxStage(t *testing.T, dsn string) *stage {
+	pool, err := pgxpool.New(t.Context(), dsn)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(pool.Close)
+	store, err := pgxdb.New(pool, pgxdb.Config{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	pooled := stdlib.OpenDBFromPool(pool)
+	t.Cleanup(func() { pooled.Close() })
+	return &stage{
+		store: store,
+		sql:   pooled,
+		begin: func(t testing.TB) caller {
+			tx, err := pool.Begin(t.Context())
+			if err != nil {
+				t.Fatal(err)
+			}
+			return caller{
+				Tx:       pgxdb.Tx(tx),
+				commit:   func() error { return tx.Commit(t.Context()) },
+				rollback: func() error { return tx.Rollback(t.Context()) },
+				exec: func(query string, args ...any) error {
+					_, err := tx.Exec(t.Context(), query, args...)
+					return err
+				},
+			}
+		},
+	}
+}
+
+func pqStage(t *testing.T, dsn string) *stage {
+	pool, err := sql.Open("postgres", dsn)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { pool.Close() })
+	store, err := sqldb.New(pool, sqldb.Config{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return &stage{
+		store: store,
+		sql:   pool,
+		begin: func(t testing.TB) caller {
+			tx, err := pool.BeginTx(t.Context(), nil)
+			if err != nil {
+				t.Fatal(err)
+			}
+			return caller{
+				Tx: sqldb.Tx(tx), commit: tx.Commit, rollback: tx.Rollback,
+				exec: func(query string, args ...any) error {
+					_, err := tx.ExecContext(t.Context(), query, args...)
+					return err
+				},
+			}
+		},
+	}
+}
