@@ -134,10 +134,10 @@ pick AS (
             WHERE q.message_id = s.message_id
                 AND q.state = 0
                 AND q.due_at <= now()
-                AND (q.leased_until <= now() OR q.leased_until > now() + sqlc.arg(longest_lease)::bigint * interval '1 microsecond')
+                AND (q.leased_until <= now() OR q.leased_until > clock_timestamp() + sqlc.arg(longest_lease)::bigint * interval '1 microsecond')
             FOR UPDATE OF q SKIP LOCKED
         ) AS c
-        WHERE (s.leased_until <= now() OR s.leased_until > now() + sqlc.arg(longest_lease)::bigint * interval '1 microsecond')
+        WHERE (s.leased_until <= now() OR s.leased_until > clock_timestamp() + sqlc.arg(longest_lease)::bigint * interval '1 microsecond')
             AND (s.order_key = '' OR s.message_id = (
                 SELECT h.message_id
                 FROM outbox.queue AS h
@@ -332,7 +332,7 @@ pick AS (
         WHERE q.message_id = s.message_id
             AND q.state = 0
             AND q.due_at <= now()
-            AND (q.leased_until <= now() OR q.leased_until > now() + sqlc.arg(longest_lease)::bigint * interval '1 microsecond')
+            AND (q.leased_until <= now() OR q.leased_until > clock_timestamp() + sqlc.arg(longest_lease)::bigint * interval '1 microsecond')
         FOR UPDATE OF q SKIP LOCKED
     ) AS p
     INNER JOIN handled AS k ON k.kind = p.kind
