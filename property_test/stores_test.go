@@ -88,7 +88,11 @@ func openMemory(*testing.T) func(*rapid.T, func(*rapid.T, *stage)) {
 
 // openSQL gives each check the same database, emptied.
 func openSQL(t *testing.T, open func(*testing.T, string) *stage) func(*rapid.T, func(*rapid.T, *stage)) {
-	s := open(t, pgtest.New(t))
+	dsn := pgtest.New(t)
+	s := open(t, dsn)
+	pool := openPool(t, dsn) // for the test's own statements, by the faster driver
+	s.sql = stdlib.OpenDBFromPool(pool)
+	t.Cleanup(func() { s.sql.Close() })
 	beside := dbtest.SQL{DB: s.sql}
 	s.age, s.dump = beside.Age, beside.Dump
 	if _, err := s.sql.Exec("CREATE TABLE business (message_id bigint)"); err != nil {
@@ -103,37 +107,36 @@ func openSQL(t *testing.T, open func(*testing.T, string) *stage) func(*rapid.T, 
 	}
 }
 
-func pgxStage(t *testing.T, dsn string) *stage {
+func openPool(t *testing.T, dsn string) *pgxpool.Pool {
 	pool, err := pgxpool.New(t.Context(), dsn)
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(pool.Close)
+	return pool
+}
+
+func pgxStage(t *testing.T, dsn string) *stage {
+	pool := openPool(t, dsn)
 	store, err := pgxdb.New(pool, pgxdb.Config{})
 	if err != nil {
 		t.Fatal(err)
 	}
-	pooled := stdlib.OpenDBFromPool(pool)
-	t.Cleanup(func() { pooled.Close() })
-	return &stage{
-		store: store,
-		sql:   pooled,
-		begin: func(t testing.TB) caller {
-			tx, err := pool.Begin(t.Context())
-			if err != nil {
-				t.Fatal(err)
-			}
-			return caller{
-				Tx:       pgxdb.Tx(tx),
-				commit:   func() error { return tx.Commit(t.Context()) },
-				rollback: func() error { return tx.Rollback(t.Context()) },
-				exec: func(query string, args ...any) error {
-					_, err := tx.Exec(t.Context(), query, args...)
-					return err
-				},
-			}
-		},
-	}
+	return &stage{store: store, begin: func(t testing.TB) caller {
+		tx, err := pool.Begin(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		return caller{
+			Tx:       pgxdb.Tx(tx),
+			commit:   func() error { return tx.Commit(t.Context()) },
+			rollback: func() error { return tx.Rollback(t.Context()) },
+			exec: func(query string, args ...any) error {
+				_, err := tx.Exec(t.Context(), query, args...)
+				return err
+			},
+		}
+	}}
 }
 
 func pqStage(t *testing.T, dsn string) *stage {
@@ -146,21 +149,17 @@ func pqStage(t *testing.T, dsn string) *stage {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return &stage{
-		store: store,
-		sql:   pool,
-		begin: func(t testing.TB) caller {
-			tx, err := pool.BeginTx(t.Context(), nil)
-			if err != nil {
-				t.Fatal(err)
-			}
-			return caller{
-				Tx: sqldb.Tx(tx), commit: tx.Commit, rollback: tx.Rollback,
-				exec: func(query string, args ...any) error {
-					_, err := tx.ExecContext(t.Context(), query, args...)
-					return err
-				},
-			}
-		},
-	}
+	return &stage{store: store, begin: func(t testing.TB) caller {
+		tx, err := pool.BeginTx(t.Context(), nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return caller{
+			Tx: sqldb.Tx(tx), commit: tx.Commit, rollback: tx.Rollback,
+			exec: func(query string, args ...any) error {
+				_, err := tx.ExecContext(t.Context(), query, args...)
+				return err
+			},
+		}
+	}}
 }
