@@ -236,18 +236,22 @@ func (p *process) counted() (retries, burials int) {
 
 func (p *process) enqueue(effects ...outbox.Effect) []int64 {
 	p.Helper()
-	var ids []int64
-	err := p.inTx(p.Context(), p.box, func(tx db.Tx) error {
+	ids, err := p.tryEnqueue(effects)
+	if err != nil {
+		p.Fatal(err)
+	}
+	return ids
+}
+
+func (p *process) tryEnqueue(effects []outbox.Effect) (ids []int64, err error) {
+	err = p.inTx(p.Context(), p.box, func(tx db.Tx) error {
 		receipts, err := p.box.EnqueueMany(p.Context(), tx, effects)
 		for _, receipt := range receipts {
 			ids = append(ids, receipt.ID)
 		}
 		return err
 	})
-	if err != nil {
-		p.Fatal(err)
-	}
-	return ids
+	return ids, err
 }
 
 func (p *process) sender(config Config) *Sender {
