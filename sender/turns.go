@@ -19,6 +19,8 @@ const (
 type plan struct {
 	lanes        []*lane // in the order to serve them
 	tenants      int     // the first so many are each another tenant's first choice; none for a probe
+	passedOver   *tenant // the first one whose choice has another length of lease, nil for none
+	before       int     // so many of the tenants come before it
 	lease        time.Duration
 	quota, limit int
 }
@@ -28,7 +30,8 @@ type plan struct {
 // Tenants are served round robin: the pass starts with the tenant whose turn it is, and its room is shared evenly among the first lanes of
 // all; their second lanes get what the first ones leave. Within a tenant the highest priority is first, and of one priority the lane that
 // has waited longest; but one turn in eight goes to the lane that has waited longest of all, so that the lowest priority still moves.
-// Lanes of kinds whose leases differ in length take different passes.
+// Lanes of kinds whose leases differ in length take different passes: a tenant whose first choice has another length than that of the tenant
+// whose turn it is waits for the next pass.
 func (s *schedule) plan(now time.Time, room int) (plan, bool) {
 	if p, ok := s.probe(now, room); ok {
 		return p, true
@@ -37,18 +40,20 @@ func (s *schedule) plan(now time.Time, room int) (plan, bool) {
 	most := min(maxLanes, max(minLanes, 4*room))
 	var turns [][]*lane
 	for t := range s.inTurn() {
-		lanes := slices.DeleteFunc(t.turn(), func(l *lane) bool {
-			if s.troubles[l.Lane] != nil {
-				return true
-			}
-			if p.lease == 0 {
-				p.lease = s.leases[l.Kind]
-			}
-			return s.leases[l.Kind] != p.lease
-		})
-		if len(lanes) > 0 {
-			turns = append(turns, lanes)
+		lanes := slices.DeleteFunc(t.turn(), func(l *lane) bool { return s.troubles[l.Lane] != nil })
+		if len(lanes) == 0 {
+			continue
 		}
+		if p.lease == 0 {
+			p.lease = s.leases[lanes[0].Kind]
+		}
+		if s.leases[lanes[0].Kind] != p.lease {
+			if p.passedOver == nil {
+				p.passedOver, p.before = t, len(turns)
+			}
+			continue
+		}
+		turns = append(turns, slices.DeleteFunc(lanes, func(l *lane) bool { return s.leases[l.Kind] != p.lease }))
 		if len(turns) == most {
 			break
 		}
@@ -123,10 +128,13 @@ func (s *schedule) passed(p plan, progress []outbox.LaneProgress, moved int, too
 	return rescanned
 }
 
-// passTurn hands the next turn to the tenant after the last one that had its share. One that was cut short by the room goes first.
+// passTurn hands the next turn to the tenant after the last one that had its share. One that was cut short by the room goes first, and so does
+// one that was passed over.
 func (s *schedule) passTurn(p plan, last, picked int) {
-	s.first = p.lanes[last].Tenant
-	if picked >= p.quota || last >= p.tenants {
+	switch s.first = p.lanes[last].Tenant; {
+	case p.passedOver != nil && last >= p.before:
+		s.first = p.passedOver.name
+	case picked >= p.quota, last >= p.tenants:
 		s.first += "\x00" // the least name above it
 	}
 }
