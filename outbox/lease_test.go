@@ -124,6 +124,34 @@ func TestLeaseGoesBeyondTheBound(t *testing.T) {
 	}
 }
 
+// A lane that was examined up to the bound is not taken for drained when a later lane fills the pass.
+func TestBoundBesideALaneThatFillsThePass(t *testing.T) {
+	t.Parallel()
+	b := newBench(t, Config{}, Policy{})
+	var effects []Effect
+	for i := range 1100 {
+		e := effect(fmt.Sprint(i))
+		e.OrderKey = "hot"
+		effects = append(effects, e)
+	}
+	busy := effect("busy")
+	busy.Kind = "push"
+	b.enqueue(append(effects, busy)...)
+	plan := LeasePlan{
+		Consumer: b.consumer, For: time.Second, Quota: 1, Limit: 1, Lanes: []PlannedLane{{Lane: Lane{Kind: "charge"}}, {Lane: Lane{Kind: "push"}}},
+	}
+	if pass, err := b.box.LeaseLanes(t.Context(), plan); err != nil || len(pass.Messages) != 1 {
+		t.Fatalf("passed %+v, %v", pass, err)
+	}
+	pass, err := b.box.LeaseLanes(t.Context(), plan)
+	if err != nil || len(pass.Messages) != 1 || pass.Messages[0].Kind != "push" {
+		t.Fatalf("passed %+v, %v", pass, err)
+	}
+	if hot := pass.Lanes[0]; !hot.Bound || hot.Drained || hot.Examined.ID != 1000 {
+		t.Errorf("the lane with the hot key %+v", hot)
+	}
+}
+
 func TestLeaseLanesBoundsItsArguments(t *testing.T) {
 	t.Parallel()
 	b := newBench(t, Config{}, Policy{MaxAttempts: 7, MaxAge: time.Hour})

@@ -51,6 +51,8 @@ func TestLaneProgress(t *testing.T) {
 			[]LaneProgress{drained, {Examined: at(-7, 99), Picked: 1, Reached: true, Bound: true}, drained}},
 		"stopped by the bound, named first": {3, 9, []db.LeaseDueRow{pick(2, db.FateBound, at(-7, 99)), granted(2, at(-9, 2)), closing},
 			[]LaneProgress{drained, {Examined: at(-7, 99), Picked: 1, Reached: true, Bound: true}, drained}},
+		"stopped by the bound, cut in a later lane": {3, 1, []db.LeaseDueRow{pick(1, db.FateBound, at(-7, 99)), granted(2, at(-9, 2)), closing},
+			[]LaneProgress{{Examined: at(-7, 99), Reached: true, Bound: true}, {Examined: at(-9, 2), Picked: 1, Reached: true}, {}}},
 		"a mark ahead of a clock that stepped back": {2, 9, []db.LeaseDueRow{{Fate: db.FateClosing, DueAt: now.Add(-time.Hour)}},
 			slices.Repeat([]LaneProgress{{Examined: at(-3600, 0), Drained: true, Reached: true}}, 3)},
 	} {

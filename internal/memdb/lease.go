@@ -3,6 +3,7 @@ package memdb
 import (
 	"cmp"
 	"context"
+	"math"
 	"slices"
 	"strings"
 	"time"
@@ -77,9 +78,14 @@ func (st *statement) pickDue(arg db.LeaseDueParams) (picks []pick, bounds []db.L
 			})
 		}
 	}
-	bounds = slices.DeleteFunc(bounds, func(b db.LeaseDueRow) bool {
-		return picked[b.LaneNo] == arg.Quota || len(picks) == int(arg.MaxRows)
-	})
+	cutIn := int32(math.MaxInt32) // the lane in which max_rows cut the pass
+	if len(picks) == int(arg.MaxRows) {
+		cutIn = 0
+		if len(picks) > 0 {
+			cutIn = picks[len(picks)-1].laneNo
+		}
+	}
+	bounds = slices.DeleteFunc(bounds, func(b db.LeaseDueRow) bool { return picked[b.LaneNo] == arg.Quota || b.LaneNo >= cutIn })
 	return picks, bounds
 }
 

@@ -341,7 +341,8 @@ CROSS JOIN LATERAL (
         AND e.due_at <= now()
         AND (e.due_at, (e.message_id + 0)) > (l.after_due, l.after_id)
         AND (SELECT count(*) FROM pick AS p WHERE p.lane_no = l.lane_no) < $15::integer
-        AND (SELECT count(*) FROM pick AS p) < $16::integer
+        -- Where max_rows cut the pass, the lanes before the one it was cut in were examined as far as any.
+        AND ((SELECT count(*) FROM pick AS p) < $16::integer OR l.lane_no < (SELECT max(p.lane_no) FROM pick AS p))
     ORDER BY e.due_at, (e.message_id + 0)
     OFFSET $13::integer - 1
     LIMIT 1
