@@ -7,6 +7,8 @@ import (
 	"fmt"
 	"sync"
 
+	"github.com/lib/pq"
+
 	"github.com/fencepost-go/fencepost/db"
 	"github.com/fencepost-go/fencepost/db/sqldb/internal/gen"
 	"github.com/fencepost-go/fencepost/internal/schemaname"
@@ -57,6 +59,9 @@ func New(pool *sql.DB, config Config) (*Store, error) {
 	text, err := schemaname.NewText(config.Schema)
 	if err != nil {
 		return nil, fmt.Errorf("sqldb: Config.Schema: %w", err)
+	}
+	if _, err := pq.NewConnector(config.ListenDSN); config.ListenDSN != "" && err != nil {
+		return nil, errors.New("sqldb: Config.ListenDSN is no connection string of lib/pq") // err may repeat a password
 	}
 	s := &Store{pool: pool, queries: gen.New(), text: text, listenDSN: config.ListenDSN, unnamed: config.Statements == Unnamed}
 	var seen capture
