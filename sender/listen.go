@@ -28,7 +28,7 @@ func (w *worker) listen(ctx context.Context) {
 // hear keeps a listening connection. Hints are lost while there is none, which the store makes up for with a hint at each connect; the poll
 // serves meanwhile.
 func (w *worker) hear(ctx context.Context) {
-	deaf := false
+	deaf, failures := false, 0
 	for wait := firstReconnect; ; wait = min(2*wait, lastReconnect) {
 		began := time.Now()
 		err := w.box.Store().Listen(ctx, w.hint)
@@ -43,8 +43,13 @@ func (w *worker) hear(ctx context.Context) {
 				w.log.Warn("hints do not arrive, as behind a transaction pooler; the poll serves", "error", err)
 			}
 			deaf, wait = true, deafReconnect
-		case time.Since(began) > lastReconnect:
-			wait = firstReconnect
+		default:
+			if time.Since(began) > lastReconnect {
+				wait, failures = firstReconnect, 0
+			}
+			if failures++; failures == 2 { // one is a connection that broke
+				w.log.Warn("cannot listen for now; the poll serves", "error", err)
+			}
 		}
 		select {
 		case <-ctx.Done():
