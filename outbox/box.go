@@ -98,6 +98,10 @@ func (b *Box) Observer() *Observer { return &b.observer }
 // Logger is the box's logger, never nil.
 func (b *Box) Logger() *slog.Logger { return b.log }
 
+// Redacted is an error text as a settlement keeps it: what Config.Redact makes of it, fit to be stored and logged, at most 4 KiB. The sender
+// logs through it.
+func (b *Box) Redacted(text string) string { return b.reason(text, maxReason) }
+
 // Store is what the box was made over.
 func (b *Box) Store() db.Store { return b.store }
 

@@ -67,7 +67,7 @@ func (w *worker) perform(h *held) {
 	defer func() {
 		if problem := recover(); problem != nil {
 			err := fmt.Errorf("handler panicked: %v", problem)
-			w.log.Error("handler panicked", "message", h.Message, "panic", err, "stack", string(debug.Stack()))
+			w.log.Error("handler panicked", "message", h.Message, "panic", w.box.Redacted(err.Error()), "stack", string(debug.Stack()))
 			a.fail(err)
 		}
 		done := time.Now()
