@@ -48,7 +48,7 @@ type Config struct {
 	Name string
 	// RequireRole refuses to start with a database role that may do more than a sender should, or less. Without it that is a warning.
 	RequireRole bool
-	// Verify runs before the first lease; its error ends Run.
+	// Verify runs before the first lease; its error ends Run. Its context ends after a third of the shortest Lease.
 	Verify func(context.Context) error
 }
 
