@@ -52,8 +52,9 @@ type Leaser interface {
 	Release(ctx context.Context, arg ReleaseParams) ([]int64, error)
 
 	// Renew extends live leases, never shortening one, and says whether a pause asks running handlers to stop (pause_mode -1: not paused).
-	// A row that does not come back is no longer ours: ended, over, cancelled; FindFates tells which.
-	// Guard: id, token, a lease that is not over. Index: primary keys. Locks: queue rows, then order leases, in id order.
+	// A row that does not come back is no longer ours: ended, over, cancelled; FindFates tells which. Neither does an ordered one whose order
+	// lease went to another message: that can happen while this statement waits for a locked row beyond the end of the lease.
+	// Guard: id, token, a lease that is not over, for an order key the order lease. Index: primary keys. Locks: queue rows, then order leases, in id order.
 	Renew(ctx context.Context, arg RenewParams) ([]RenewRow, error)
 }
 

@@ -19,7 +19,11 @@ func (s *Store) Renew(ctx context.Context, arg db.RenewParams) ([]db.RenewRow, e
 			}
 			q.LeasedUntil = later(q.LeasedUntil, until)
 			st.queue.put(st, q)
-			if o, ok := st.orderLease(q); ok && !o.Blocked {
+			if q.OrderKey != "" {
+				o, ok := st.orderLease(q)
+				if !ok || o.Blocked {
+					continue
+				}
 				o.LeasedUntil = later(o.LeasedUntil, until)
 				st.orderLeases.put(st, o)
 			}

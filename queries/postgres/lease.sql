@@ -399,8 +399,9 @@ CROSS JOIN LATERAL (
 ) AS m;
 
 -- Renew extends live leases, never shortening one, and says whether a pause asks running handlers to stop (pause_mode -1: not paused).
--- A row that does not come back is no longer ours: ended, over, cancelled; FindFates tells which.
--- Guard: id, token, a lease that is not over. Index: primary keys. Locks: queue rows, then order leases, in id order.
+-- A row that does not come back is no longer ours: ended, over, cancelled; FindFates tells which. Neither does an ordered one whose order
+-- lease went to another message: that can happen while this statement waits for a locked row beyond the end of the lease.
+-- Guard: id, token, a lease that is not over, for an order key the order lease. Index: primary keys. Locks: queue rows, then order leases, in id order.
 -- name: Renew :many
 WITH stamp AS (
     SELECT clock_timestamp() + sqlc.arg(lease)::bigint * interval '1 microsecond' AS until
@@ -418,6 +419,7 @@ kept AS (
     SET leased_until = GREATEST(o.leased_until, (SELECT s.until FROM stamp AS s))
     WHERE o.message_id = ANY (ARRAY(SELECT r.message_id FROM renewed AS r WHERE r.order_key <> ''))
         AND NOT o.blocked
+    RETURNING o.message_id
 )
 SELECT
     r.message_id::bigint AS id,
@@ -430,7 +432,8 @@ SELECT
             AND z.kind IN (r.kind, '*')
             AND z.tenant IN (r.tenant, '*')
     ), -1)::integer AS pause_mode
-FROM renewed AS r;
+FROM renewed AS r
+WHERE r.order_key = '' OR r.message_id IN (SELECT k.message_id FROM kept AS k);
 
 -- Release gives leases back whose handlers never started or were interrupted: at once due again, the attempt unspent.
 -- Guard: id and token, not nobody's; a lease that is over but not taken by anybody is given back too. Index: primary keys.

@@ -740,6 +740,7 @@ kept AS (
     SET leased_until = GREATEST(o.leased_until, (SELECT s.until FROM stamp AS s))
     WHERE o.message_id = ANY (ARRAY(SELECT r.message_id FROM renewed AS r WHERE r.order_key <> ''))
         AND NOT o.blocked
+    RETURNING o.message_id
 )
 SELECT
     r.message_id::bigint AS id,
@@ -753,6 +754,7 @@ SELECT
             AND z.tenant IN (r.tenant, '*')
     ), -1)::integer AS pause_mode
 FROM renewed AS r
+WHERE r.order_key = '' OR r.message_id IN (SELECT k.message_id FROM kept AS k)
 `
 
 type RenewParams struct {
@@ -768,8 +770,9 @@ type RenewRow struct {
 }
 
 // Renew extends live leases, never shortening one, and says whether a pause asks running handlers to stop (pause_mode -1: not paused).
-// A row that does not come back is no longer ours: ended, over, cancelled; FindFates tells which.
-// Guard: id, token, a lease that is not over. Index: primary keys. Locks: queue rows, then order leases, in id order.
+// A row that does not come back is no longer ours: ended, over, cancelled; FindFates tells which. Neither does an ordered one whose order
+// lease went to another message: that can happen while this statement waits for a locked row beyond the end of the lease.
+// Guard: id, token, a lease that is not over, for an order key the order lease. Index: primary keys. Locks: queue rows, then order leases, in id order.
 func (q *Queries) Renew(ctx context.Context, db DBTX, arg RenewParams) ([]RenewRow, error) {
 	rows, err := db.QueryContext(ctx, renew, arg.Lease, pq.Array(arg.Ids), pq.Array(arg.Tokens))
 	if err != nil {
