@@ -8,23 +8,35 @@ import (
 	"time"
 )
 
-// Translate puts the sentinel before a server's error that has one; drivers return every error through it. It knows a server's error by its
-// SQLState method, which the errors of pgx and of lib/pq both have.
+// Translate puts the sentinel before a server's error that has one; drivers return every error of their statements through it. It knows a
+// server's error by its SQLState method, which the errors of pgx and of lib/pq both have.
 func Translate(err error) error {
-	var failure interface{ SQLState() string }
-	if err == nil || !errors.As(err, &failure) {
-		return err
-	}
-	var sentinel error
-	switch failure.SQLState() {
+	switch sqlState(err) {
 	case "40001", "40P01":
-		sentinel = ErrRetry
+		return fmt.Errorf("%w: %w", ErrRetry, err)
 	case "42P01", "3F000":
-		sentinel = ErrNoSchema
+		return fmt.Errorf("%w: %w", ErrNoSchema, err)
 	default:
 		return err
 	}
-	return fmt.Errorf("%w: %w", sentinel, err)
+}
+
+// TranslateCaller is Translate for the error of a caller's function, which may come from statements of its own: a table that those miss is
+// none of ours. What is translated already stays as it is.
+func TranslateCaller(err error) error {
+	if state := sqlState(err); errors.Is(err, ErrRetry) || state != "40001" && state != "40P01" {
+		return err
+	}
+	return fmt.Errorf("%w: %w", ErrRetry, err)
+}
+
+// sqlState is the code of a server's error, "" for any other.
+func sqlState(err error) string {
+	var failure interface{ SQLState() string }
+	if err == nil || !errors.As(err, &failure) {
+		return ""
+	}
+	return failure.SQLState()
 }
 
 // repeats bounds how often a transaction of a store's own runs when the server refuses it. At READ COMMITTED only a deadlock is left, and the

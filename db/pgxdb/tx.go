@@ -44,8 +44,9 @@ func (t *BoxTx) Gather(ids []int64) { t.ids = append(t.ids, ids...) }
 func (t *BoxTx) pgxTx() pgx.Tx { return t.Tx }
 
 // InTx begins a transaction, runs fn, commits, and then tells the committer (an *outbox.Box) what was stored, so that senders wake at
-// once. An error or a panic of fn rolls back; the error is returned as it is. A commit whose answer is lost returns an error although the
-// server may have committed: find out by the effect's key. db.ErrRetry means that the whole call may run again.
+// once. An error or a panic of fn rolls back; the error is returned, with db.ErrRetry before it when the server refused one of fn's statements
+// for a serialization failure or a deadlock: the whole call may run again. A commit whose answer is lost returns an error although the server
+// may have committed: find out by the effect's key.
 func InTx(ctx context.Context, pool Beginner, box db.Committer, fn func(tx *BoxTx) error) error {
 	tx, err := pool.Begin(ctx)
 	if err != nil {
@@ -61,7 +62,7 @@ func InTx(ctx context.Context, pool Beginner, box db.Committer, fn func(tx *BoxT
 		}
 	}()
 	if err := fn(boxed); err != nil {
-		return db.Translate(err)
+		return db.TranslateCaller(err)
 	}
 	if err := tx.Commit(ctx); err != nil {
 		return db.Translate(err)

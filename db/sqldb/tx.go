@@ -34,8 +34,9 @@ func (t *BoxTx) Gather(ids []int64) { t.ids = append(t.ids, ids...) }
 func (t *BoxTx) sqlTx() *sql.Tx { return t.Tx }
 
 // InTx begins a transaction, runs fn, commits, and then tells the committer (an *outbox.Box) what was stored, so that senders wake at
-// once. An error or a panic of fn rolls back; the error is returned as it is. A commit whose answer is lost returns an error although the
-// server may have committed: find out by the effect's key. db.ErrRetry means that the whole call may run again.
+// once. An error or a panic of fn rolls back; the error is returned, with db.ErrRetry before it when the server refused one of fn's statements
+// for a serialization failure or a deadlock: the whole call may run again. A commit whose answer is lost returns an error although the server
+// may have committed: find out by the effect's key.
 func InTx(ctx context.Context, pool *sql.DB, box db.Committer, fn func(tx *BoxTx) error) error {
 	tx, err := pool.BeginTx(ctx, nil)
 	if err != nil {
@@ -45,7 +46,7 @@ func InTx(ctx context.Context, pool *sql.DB, box db.Committer, fn func(tx *BoxTx
 	defer func() { _ = tx.Rollback() }()
 	boxed := &BoxTx{Tx: tx}
 	if err := fn(boxed); err != nil {
-		return db.Translate(err)
+		return db.TranslateCaller(err)
 	}
 	if err := tx.Commit(); err != nil {
 		return db.Translate(err)
