@@ -155,18 +155,22 @@ func (m *model) current(h handle) *row {
 	return nil
 }
 
-// renew extends a lease that is not over and never shortens one (I15).
+// renew extends a lease that is not over and never shortens one (I15). An ordered message is renewed only with its order key (I21): after a
+// step of the clock another may have that, and then the worker is told that the lease is lost.
 func (m *model) renew(h handle, length instant) bool {
 	r := m.current(h)
 	if r == nil || r.until <= m.now {
 		return false
 	}
 	r.until = max(r.until, m.now+length)
-	for i := range m.holds {
-		if o := &m.holds[i]; o.id == r.id && !o.blocked {
-			o.until = r.until
-		}
+	if r.order == "" {
+		return true
 	}
+	o := m.holdOf(r.orderKey())
+	if o == nil || o.id != r.id || o.blocked {
+		return false
+	}
+	o.until = r.until
 	return true
 }
 
