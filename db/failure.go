@@ -44,16 +44,21 @@ func sqlState(err error) string {
 const repeats = 5
 
 // Repeat runs a transaction of a store's own until it succeeds, fails otherwise than by ErrRetry, was refused five times, or ctx ends.
-func Repeat(ctx context.Context, run func() error) error {
+func Repeat[T any](ctx context.Context, run func() (T, error)) (T, error) {
 	for n := 1; ; n++ {
-		err := Translate(run())
-		if n == repeats || !errors.Is(err, ErrRetry) {
-			return err
+		result, err := run()
+		if err == nil {
+			return result, nil
 		}
-		select {
-		case <-ctx.Done():
-			return err
-		case <-time.After(rand.N(time.Millisecond << n)):
+		err = Translate(err)
+		if n < repeats && errors.Is(err, ErrRetry) {
+			select {
+			case <-ctx.Done():
+			case <-time.After(rand.N(time.Millisecond << n)):
+				continue
+			}
 		}
+		var none T
+		return none, err
 	}
 }

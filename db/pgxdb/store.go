@@ -59,17 +59,18 @@ func (s *Store) Schema() string { return s.text.Schema() }
 func (s *Store) SchemaRange() (oldest, newest int64) { return db.OldestSchema, db.NewestSchema }
 
 // own runs one statement in a transaction of the store's own, repeated when the server refuses it.
-func (s *Store) own(ctx context.Context, fn func(gen.DBTX) error) error {
-	return db.Repeat(ctx, func() error { return fn(pipeline{s}) })
+func own[T any](ctx context.Context, s *Store, fn func(gen.DBTX) (T, error)) (T, error) {
+	return db.Repeat(ctx, func() (T, error) { return fn(pipeline{s}) })
 }
 
 // callers runs a statement in the caller's transaction.
-func (s *Store) callers(tx db.Tx, fn func(gen.DBTX) error) error {
+func callers[T any](s *Store, tx db.Tx, fn func(gen.DBTX) (T, error)) (result T, err error) {
 	own, ok := tx.(interface{ pgxTx() pgx.Tx })
 	if !ok || own.pgxTx() == nil {
-		return db.ErrForeignTx
+		return result, db.ErrForeignTx
 	}
-	return db.Translate(fn(swapped{own.pgxTx(), s.text}))
+	result, err = fn(swapped{own.pgxTx(), s.text})
+	return result, db.Translate(err)
 }
 
 // swapped puts the schema's name into the statements of a caller's transaction.

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"sync"
+	"time"
 
 	"github.com/lib/pq"
 
@@ -78,21 +79,49 @@ func (s *Store) Schema() string { return s.text.Schema() }
 // SchemaRange implements db.Store.
 func (s *Store) SchemaRange() (oldest, newest int64) { return db.OldestSchema, db.NewestSchema }
 
+// unwind is how long a call has to come back once its context is over: long enough for a server to answer a cancel request.
+const unwind = 100 * time.Millisecond
+
 // own runs one statement in a transaction of the store's own, repeated when the server refuses it.
-func (s *Store) own(ctx context.Context, fn func(gen.DBTX) error) error {
-	return db.Repeat(ctx, func() error {
-		t := &transaction{store: s}
-		return t.end(fn(t))
-	})
+//
+// It returns soon after ctx is over, even when the connection does not: lib/pq goes on reading from a half-open one until TCP gives up. The
+// call that is left behind ends then; it gives its connection back itself, and nobody sees what it returns.
+func own[T any](ctx context.Context, s *Store, fn func(gen.DBTX) (T, error)) (T, error) {
+	type answer struct {
+		result T
+		err    error
+	}
+	answered := make(chan answer, 1)
+	go func() {
+		result, err := db.Repeat(ctx, func() (T, error) {
+			t := &transaction{store: s}
+			result, err := fn(t)
+			return result, t.end(err)
+		})
+		answered <- answer{result, err}
+	}()
+	select {
+	case a := <-answered:
+		return a.result, a.err
+	case <-ctx.Done():
+	}
+	select {
+	case a := <-answered:
+		return a.result, a.err
+	case <-time.After(unwind):
+		var none T
+		return none, context.Cause(ctx)
+	}
 }
 
 // callers runs a statement in the caller's transaction.
-func (s *Store) callers(tx db.Tx, fn func(gen.DBTX) error) error {
+func callers[T any](s *Store, tx db.Tx, fn func(gen.DBTX) (T, error)) (result T, err error) {
 	own, ok := tx.(interface{ sqlTx() *sql.Tx })
 	if !ok || own.sqlTx() == nil {
-		return db.ErrForeignTx
+		return result, db.ErrForeignTx
 	}
-	return db.Translate(fn(swapped{own.sqlTx(), s.text}))
+	result, err = fn(swapped{own.sqlTx(), s.text})
+	return result, db.Translate(err)
 }
 
 // swapped puts the schema's name into the statements of a caller's transaction.

@@ -12,595 +12,371 @@ import (
 
 // Enqueue implements db.Enqueuer.
 func (s *Store) Enqueue(ctx context.Context, tx db.Tx, arg db.EnqueueParams) ([]db.EnqueueRow, error) {
-	var out []db.EnqueueRow
-	err := s.callers(tx, func(h gen.DBTX) error {
+	return callers(s, tx, func(h gen.DBTX) ([]db.EnqueueRow, error) {
 		rows, err := s.queries.Enqueue(ctx, h, gen.EnqueueParams(arg))
-		out = make([]db.EnqueueRow, len(rows))
+		out := make([]db.EnqueueRow, len(rows))
 		for i, row := range rows {
 			out[i] = db.EnqueueRow(row)
 		}
-		return err
+		return out, err
 	})
-	if err != nil {
-		return nil, err
-	}
-	return out, nil
 }
 
 // FindKeys implements db.Enqueuer.
 func (s *Store) FindKeys(ctx context.Context, tx db.Tx, arg db.FindKeysParams) ([]db.FindKeysRow, error) {
-	var out []db.FindKeysRow
-	err := s.callers(tx, func(h gen.DBTX) error {
+	return callers(s, tx, func(h gen.DBTX) ([]db.FindKeysRow, error) {
 		rows, err := s.queries.FindKeys(ctx, h, gen.FindKeysParams(arg))
-		out = make([]db.FindKeysRow, len(rows))
+		out := make([]db.FindKeysRow, len(rows))
 		for i, row := range rows {
 			out[i] = db.FindKeysRow(row)
 		}
-		return err
+		return out, err
 	})
-	if err != nil {
-		return nil, err
-	}
-	return out, nil
 }
 
 // DueLanes implements db.Leaser.
 func (s *Store) DueLanes(ctx context.Context, arg db.DueLanesParams) ([]db.DueLanesRow, error) {
-	var out []db.DueLanesRow
-	err := s.own(ctx, func(h gen.DBTX) error {
+	return own(ctx, s, func(h gen.DBTX) ([]db.DueLanesRow, error) {
 		rows, err := s.queries.DueLanes(ctx, h, gen.DueLanesParams(arg))
-		out = make([]db.DueLanesRow, len(rows))
+		out := make([]db.DueLanesRow, len(rows))
 		for i, row := range rows {
 			out[i] = db.DueLanesRow(row)
 		}
-		return err
+		return out, err
 	})
-	if err != nil {
-		return nil, err
-	}
-	return out, nil
 }
 
 // LeaseDue implements db.Leaser.
 func (s *Store) LeaseDue(ctx context.Context, arg db.LeaseDueParams) ([]db.LeaseDueRow, error) {
-	var out []db.LeaseDueRow
-	err := s.own(ctx, func(h gen.DBTX) error {
+	return own(ctx, s, func(h gen.DBTX) ([]db.LeaseDueRow, error) {
 		rows, err := s.queries.LeaseDue(ctx, h, gen.LeaseDueParams(arg))
-		out = make([]db.LeaseDueRow, len(rows))
+		out := make([]db.LeaseDueRow, len(rows))
 		for i, row := range rows {
 			out[i] = db.LeaseDueRow(row)
 		}
-		return err
+		return out, err
 	})
-	if err != nil {
-		return nil, err
-	}
-	return out, nil
 }
 
 // LeaseSuccessors implements db.Leaser.
 func (s *Store) LeaseSuccessors(ctx context.Context, arg db.LeaseSuccessorsParams) ([]db.LeaseSuccessorsRow, error) {
-	var out []db.LeaseSuccessorsRow
-	err := s.own(ctx, func(h gen.DBTX) error {
+	return own(ctx, s, func(h gen.DBTX) ([]db.LeaseSuccessorsRow, error) {
 		rows, err := s.queries.LeaseSuccessors(ctx, h, gen.LeaseSuccessorsParams(arg))
-		out = make([]db.LeaseSuccessorsRow, len(rows))
+		out := make([]db.LeaseSuccessorsRow, len(rows))
 		for i, row := range rows {
 			out[i] = db.LeaseSuccessorsRow(row)
 		}
-		return err
+		return out, err
 	})
-	if err != nil {
-		return nil, err
-	}
-	return out, nil
 }
 
 // Release implements db.Leaser.
 func (s *Store) Release(ctx context.Context, arg db.ReleaseParams) ([]int64, error) {
-	var out []int64
-	err := s.own(ctx, func(h gen.DBTX) error {
-		rows, err := s.queries.Release(ctx, h, gen.ReleaseParams(arg))
-		out = rows
-		return err
+	return own(ctx, s, func(h gen.DBTX) ([]int64, error) {
+		return s.queries.Release(ctx, h, gen.ReleaseParams(arg))
 	})
-	if err != nil {
-		return nil, err
-	}
-	return out, nil
 }
 
 // Renew implements db.Leaser.
 func (s *Store) Renew(ctx context.Context, arg db.RenewParams) ([]db.RenewRow, error) {
-	var out []db.RenewRow
-	err := s.own(ctx, func(h gen.DBTX) error {
+	return own(ctx, s, func(h gen.DBTX) ([]db.RenewRow, error) {
 		rows, err := s.queries.Renew(ctx, h, gen.RenewParams(arg))
-		out = make([]db.RenewRow, len(rows))
+		out := make([]db.RenewRow, len(rows))
 		for i, row := range rows {
 			out[i] = db.RenewRow(row)
 		}
-		return err
+		return out, err
 	})
-	if err != nil {
-		return nil, err
-	}
-	return out, nil
 }
 
 // FindFates implements db.Settler.
 func (s *Store) FindFates(ctx context.Context, arg db.FindFatesParams) ([]db.FindFatesRow, error) {
-	var out []db.FindFatesRow
-	err := s.own(ctx, func(h gen.DBTX) error {
+	return own(ctx, s, func(h gen.DBTX) ([]db.FindFatesRow, error) {
 		rows, err := s.queries.FindFates(ctx, h, gen.FindFatesParams(arg))
-		out = make([]db.FindFatesRow, len(rows))
+		out := make([]db.FindFatesRow, len(rows))
 		for i, row := range rows {
 			out[i] = db.FindFatesRow(row)
 		}
-		return err
+		return out, err
 	})
-	if err != nil {
-		return nil, err
-	}
-	return out, nil
 }
 
 // SettleDead implements db.Settler.
 func (s *Store) SettleDead(ctx context.Context, arg db.SettleDeadParams) ([]int64, error) {
-	var out []int64
-	err := s.own(ctx, func(h gen.DBTX) error {
-		rows, err := s.queries.SettleDead(ctx, h, gen.SettleDeadParams(arg))
-		out = rows
-		return err
+	return own(ctx, s, func(h gen.DBTX) ([]int64, error) {
+		return s.queries.SettleDead(ctx, h, gen.SettleDeadParams(arg))
 	})
-	if err != nil {
-		return nil, err
-	}
-	return out, nil
 }
 
 // SettleDelivered implements db.Settler.
 func (s *Store) SettleDelivered(ctx context.Context, arg db.SettleDeliveredParams) ([]int64, error) {
-	var out []int64
-	err := s.own(ctx, func(h gen.DBTX) error {
-		rows, err := s.queries.SettleDelivered(ctx, h, gen.SettleDeliveredParams(arg))
-		out = rows
-		return err
+	return own(ctx, s, func(h gen.DBTX) ([]int64, error) {
+		return s.queries.SettleDelivered(ctx, h, gen.SettleDeliveredParams(arg))
 	})
-	if err != nil {
-		return nil, err
-	}
-	return out, nil
 }
 
 // SettleDropped implements db.Settler.
 func (s *Store) SettleDropped(ctx context.Context, arg db.SettleDroppedParams) ([]int64, error) {
-	var out []int64
-	err := s.own(ctx, func(h gen.DBTX) error {
-		rows, err := s.queries.SettleDropped(ctx, h, gen.SettleDroppedParams(arg))
-		out = rows
-		return err
+	return own(ctx, s, func(h gen.DBTX) ([]int64, error) {
+		return s.queries.SettleDropped(ctx, h, gen.SettleDroppedParams(arg))
 	})
-	if err != nil {
-		return nil, err
-	}
-	return out, nil
 }
 
 // SettleParked implements db.Settler.
 func (s *Store) SettleParked(ctx context.Context, arg db.SettleParkedParams) ([]int64, error) {
-	var out []int64
-	err := s.own(ctx, func(h gen.DBTX) error {
-		rows, err := s.queries.SettleParked(ctx, h, gen.SettleParkedParams(arg))
-		out = rows
-		return err
+	return own(ctx, s, func(h gen.DBTX) ([]int64, error) {
+		return s.queries.SettleParked(ctx, h, gen.SettleParkedParams(arg))
 	})
-	if err != nil {
-		return nil, err
-	}
-	return out, nil
 }
 
 // SettleRetry implements db.Settler.
 func (s *Store) SettleRetry(ctx context.Context, arg db.SettleRetryParams) ([]db.SettleRetryRow, error) {
-	var out []db.SettleRetryRow
-	err := s.own(ctx, func(h gen.DBTX) error {
+	return own(ctx, s, func(h gen.DBTX) ([]db.SettleRetryRow, error) {
 		rows, err := s.queries.SettleRetry(ctx, h, gen.SettleRetryParams(arg))
-		out = make([]db.SettleRetryRow, len(rows))
+		out := make([]db.SettleRetryRow, len(rows))
 		for i, row := range rows {
 			out[i] = db.SettleRetryRow(row)
 		}
-		return err
+		return out, err
 	})
-	if err != nil {
-		return nil, err
-	}
-	return out, nil
 }
 
 // CancelOpen implements db.Operator.
 func (s *Store) CancelOpen(ctx context.Context, arg db.CancelOpenParams) ([]int64, error) {
-	var out []int64
-	err := s.own(ctx, func(h gen.DBTX) error {
-		rows, err := s.queries.CancelOpen(ctx, h, gen.CancelOpenParams(arg))
-		out = rows
-		return err
+	return own(ctx, s, func(h gen.DBTX) ([]int64, error) {
+		return s.queries.CancelOpen(ctx, h, gen.CancelOpenParams(arg))
 	})
-	if err != nil {
-		return nil, err
-	}
-	return out, nil
 }
 
 // PauseLane implements db.Operator.
 func (s *Store) PauseLane(ctx context.Context, arg db.PauseLaneParams) ([]time.Time, error) {
-	var out []time.Time
-	err := s.own(ctx, func(h gen.DBTX) error {
-		rows, err := s.queries.PauseLane(ctx, h, gen.PauseLaneParams(arg))
-		out = rows
-		return err
+	return own(ctx, s, func(h gen.DBTX) ([]time.Time, error) {
+		return s.queries.PauseLane(ctx, h, gen.PauseLaneParams(arg))
 	})
-	if err != nil {
-		return nil, err
-	}
-	return out, nil
 }
 
 // ReleaseWorker implements db.Operator.
 func (s *Store) ReleaseWorker(ctx context.Context, arg db.ReleaseWorkerParams) ([]db.ReleaseWorkerRow, error) {
-	var out []db.ReleaseWorkerRow
-	err := s.own(ctx, func(h gen.DBTX) error {
+	return own(ctx, s, func(h gen.DBTX) ([]db.ReleaseWorkerRow, error) {
 		rows, err := s.queries.ReleaseWorker(ctx, h, gen.ReleaseWorkerParams(arg))
-		out = make([]db.ReleaseWorkerRow, len(rows))
+		out := make([]db.ReleaseWorkerRow, len(rows))
 		for i, row := range rows {
 			out[i] = db.ReleaseWorkerRow(row)
 		}
-		return err
+		return out, err
 	})
-	if err != nil {
-		return nil, err
-	}
-	return out, nil
 }
 
 // ReplayDead implements db.Operator.
 func (s *Store) ReplayDead(ctx context.Context, arg db.ReplayDeadParams) ([]int64, error) {
-	var out []int64
-	err := s.own(ctx, func(h gen.DBTX) error {
-		rows, err := s.queries.ReplayDead(ctx, h, gen.ReplayDeadParams(arg))
-		out = rows
-		return err
+	return own(ctx, s, func(h gen.DBTX) ([]int64, error) {
+		return s.queries.ReplayDead(ctx, h, gen.ReplayDeadParams(arg))
 	})
-	if err != nil {
-		return nil, err
-	}
-	return out, nil
 }
 
 // ResolveRetry implements db.Operator.
 func (s *Store) ResolveRetry(ctx context.Context, arg db.ResolveRetryParams) ([]int64, error) {
-	var out []int64
-	err := s.own(ctx, func(h gen.DBTX) error {
-		rows, err := s.queries.ResolveRetry(ctx, h, gen.ResolveRetryParams(arg))
-		out = rows
-		return err
+	return own(ctx, s, func(h gen.DBTX) ([]int64, error) {
+		return s.queries.ResolveRetry(ctx, h, gen.ResolveRetryParams(arg))
 	})
-	if err != nil {
-		return nil, err
-	}
-	return out, nil
 }
 
 // ResolveSettled implements db.Operator.
 func (s *Store) ResolveSettled(ctx context.Context, arg db.ResolveSettledParams) ([]int64, error) {
-	var out []int64
-	err := s.own(ctx, func(h gen.DBTX) error {
-		rows, err := s.queries.ResolveSettled(ctx, h, gen.ResolveSettledParams(arg))
-		out = rows
-		return err
+	return own(ctx, s, func(h gen.DBTX) ([]int64, error) {
+		return s.queries.ResolveSettled(ctx, h, gen.ResolveSettledParams(arg))
 	})
-	if err != nil {
-		return nil, err
-	}
-	return out, nil
 }
 
 // ResumeLane implements db.Operator.
 func (s *Store) ResumeLane(ctx context.Context, arg db.ResumeLaneParams) ([]time.Time, error) {
-	var out []time.Time
-	err := s.own(ctx, func(h gen.DBTX) error {
-		rows, err := s.queries.ResumeLane(ctx, h, gen.ResumeLaneParams(arg))
-		out = rows
-		return err
+	return own(ctx, s, func(h gen.DBTX) ([]time.Time, error) {
+		return s.queries.ResumeLane(ctx, h, gen.ResumeLaneParams(arg))
 	})
-	if err != nil {
-		return nil, err
-	}
-	return out, nil
 }
 
 // UnblockKey implements db.Operator.
 func (s *Store) UnblockKey(ctx context.Context, arg db.UnblockKeyParams) ([]int64, error) {
-	var out []int64
-	err := s.own(ctx, func(h gen.DBTX) error {
-		rows, err := s.queries.UnblockKey(ctx, h, gen.UnblockKeyParams(arg))
-		out = rows
-		return err
+	return own(ctx, s, func(h gen.DBTX) ([]int64, error) {
+		return s.queries.UnblockKey(ctx, h, gen.UnblockKeyParams(arg))
 	})
-	if err != nil {
-		return nil, err
-	}
-	return out, nil
 }
 
 // ExpireUnleased implements db.Purger.
 func (s *Store) ExpireUnleased(ctx context.Context, arg db.ExpireUnleasedParams) ([]db.ExpireUnleasedRow, error) {
-	var out []db.ExpireUnleasedRow
-	err := s.own(ctx, func(h gen.DBTX) error {
+	return own(ctx, s, func(h gen.DBTX) ([]db.ExpireUnleasedRow, error) {
 		rows, err := s.queries.ExpireUnleased(ctx, h, gen.ExpireUnleasedParams(arg))
-		out = make([]db.ExpireUnleasedRow, len(rows))
+		out := make([]db.ExpireUnleasedRow, len(rows))
 		for i, row := range rows {
 			out[i] = db.ExpireUnleasedRow(row)
 		}
-		return err
+		return out, err
 	})
-	if err != nil {
-		return nil, err
-	}
-	return out, nil
 }
 
 // PurgeDelivered implements db.Purger.
 func (s *Store) PurgeDelivered(ctx context.Context, arg db.PurgeDeliveredParams) ([]db.PurgeDeliveredRow, error) {
-	var out []db.PurgeDeliveredRow
-	err := s.own(ctx, func(h gen.DBTX) error {
+	return own(ctx, s, func(h gen.DBTX) ([]db.PurgeDeliveredRow, error) {
 		rows, err := s.queries.PurgeDelivered(ctx, h, gen.PurgeDeliveredParams(arg))
-		out = make([]db.PurgeDeliveredRow, len(rows))
+		out := make([]db.PurgeDeliveredRow, len(rows))
 		for i, row := range rows {
 			out[i] = db.PurgeDeliveredRow(row)
 		}
-		return err
+		return out, err
 	})
-	if err != nil {
-		return nil, err
-	}
-	return out, nil
 }
 
 // PurgeUndelivered implements db.Purger.
 func (s *Store) PurgeUndelivered(ctx context.Context, arg db.PurgeUndeliveredParams) ([]int64, error) {
-	var out []int64
-	err := s.own(ctx, func(h gen.DBTX) error {
-		rows, err := s.queries.PurgeUndelivered(ctx, h, gen.PurgeUndeliveredParams(arg))
-		out = rows
-		return err
+	return own(ctx, s, func(h gen.DBTX) ([]int64, error) {
+		return s.queries.PurgeUndelivered(ctx, h, gen.PurgeUndeliveredParams(arg))
 	})
-	if err != nil {
-		return nil, err
-	}
-	return out, nil
 }
 
 // PurgeWorkers implements db.Purger.
 func (s *Store) PurgeWorkers(ctx context.Context, arg db.PurgeWorkersParams) ([]int64, error) {
-	var out []int64
-	err := s.own(ctx, func(h gen.DBTX) error {
-		rows, err := s.queries.PurgeWorkers(ctx, h, gen.PurgeWorkersParams(arg))
-		out = rows
-		return err
+	return own(ctx, s, func(h gen.DBTX) ([]int64, error) {
+		return s.queries.PurgeWorkers(ctx, h, gen.PurgeWorkersParams(arg))
 	})
-	if err != nil {
-		return nil, err
-	}
-	return out, nil
 }
 
 // CountLanes implements db.Inspector.
 func (s *Store) CountLanes(ctx context.Context, arg db.CountLanesParams) ([]db.CountLanesRow, error) {
-	var out []db.CountLanesRow
-	err := s.own(ctx, func(h gen.DBTX) error {
+	return own(ctx, s, func(h gen.DBTX) ([]db.CountLanesRow, error) {
 		rows, err := s.queries.CountLanes(ctx, h, gen.CountLanesParams(arg))
-		out = make([]db.CountLanesRow, len(rows))
+		out := make([]db.CountLanesRow, len(rows))
 		for i, row := range rows {
 			out[i] = db.CountLanesRow(row)
 		}
-		return err
+		return out, err
 	})
-	if err != nil {
-		return nil, err
-	}
-	return out, nil
 }
 
 // CountParked implements db.Inspector.
 func (s *Store) CountParked(ctx context.Context, arg db.CountParkedParams) ([]db.CountParkedRow, error) {
-	var out []db.CountParkedRow
-	err := s.own(ctx, func(h gen.DBTX) error {
+	return own(ctx, s, func(h gen.DBTX) ([]db.CountParkedRow, error) {
 		rows, err := s.queries.CountParked(ctx, h, gen.CountParkedParams(arg))
-		out = make([]db.CountParkedRow, len(rows))
+		out := make([]db.CountParkedRow, len(rows))
 		for i, row := range rows {
 			out[i] = db.CountParkedRow(row)
 		}
-		return err
+		return out, err
 	})
-	if err != nil {
-		return nil, err
-	}
-	return out, nil
 }
 
 // CountUndelivered implements db.Inspector.
 func (s *Store) CountUndelivered(ctx context.Context, arg db.CountUndeliveredParams) ([]db.CountUndeliveredRow, error) {
-	var out []db.CountUndeliveredRow
-	err := s.own(ctx, func(h gen.DBTX) error {
+	return own(ctx, s, func(h gen.DBTX) ([]db.CountUndeliveredRow, error) {
 		rows, err := s.queries.CountUndelivered(ctx, h, gen.CountUndeliveredParams(arg))
-		out = make([]db.CountUndeliveredRow, len(rows))
+		out := make([]db.CountUndeliveredRow, len(rows))
 		for i, row := range rows {
 			out[i] = db.CountUndeliveredRow(row)
 		}
-		return err
+		return out, err
 	})
-	if err != nil {
-		return nil, err
-	}
-	return out, nil
 }
 
 // ListDelivered implements db.Inspector.
 func (s *Store) ListDelivered(ctx context.Context, arg db.ListDeliveredParams) ([]db.ListDeliveredRow, error) {
-	var out []db.ListDeliveredRow
-	err := s.own(ctx, func(h gen.DBTX) error {
+	return own(ctx, s, func(h gen.DBTX) ([]db.ListDeliveredRow, error) {
 		rows, err := s.queries.ListDelivered(ctx, h, gen.ListDeliveredParams(arg))
-		out = make([]db.ListDeliveredRow, len(rows))
+		out := make([]db.ListDeliveredRow, len(rows))
 		for i, row := range rows {
 			out[i] = db.ListDeliveredRow(row)
 		}
-		return err
+		return out, err
 	})
-	if err != nil {
-		return nil, err
-	}
-	return out, nil
 }
 
 // ListOpen implements db.Inspector.
 func (s *Store) ListOpen(ctx context.Context, arg db.ListOpenParams) ([]db.ListOpenRow, error) {
-	var out []db.ListOpenRow
-	err := s.own(ctx, func(h gen.DBTX) error {
+	return own(ctx, s, func(h gen.DBTX) ([]db.ListOpenRow, error) {
 		rows, err := s.queries.ListOpen(ctx, h, gen.ListOpenParams(arg))
-		out = make([]db.ListOpenRow, len(rows))
+		out := make([]db.ListOpenRow, len(rows))
 		for i, row := range rows {
 			out[i] = db.ListOpenRow(row)
 		}
-		return err
+		return out, err
 	})
-	if err != nil {
-		return nil, err
-	}
-	return out, nil
 }
 
 // ListPauses implements db.Inspector.
 func (s *Store) ListPauses(ctx context.Context, arg db.ListPausesParams) ([]db.ListPausesRow, error) {
-	var out []db.ListPausesRow
-	err := s.own(ctx, func(h gen.DBTX) error {
+	return own(ctx, s, func(h gen.DBTX) ([]db.ListPausesRow, error) {
 		rows, err := s.queries.ListPauses(ctx, h, gen.ListPausesParams(arg))
-		out = make([]db.ListPausesRow, len(rows))
+		out := make([]db.ListPausesRow, len(rows))
 		for i, row := range rows {
 			out[i] = db.ListPausesRow(row)
 		}
-		return err
+		return out, err
 	})
-	if err != nil {
-		return nil, err
-	}
-	return out, nil
 }
 
 // ListUndelivered implements db.Inspector.
 func (s *Store) ListUndelivered(ctx context.Context, arg db.ListUndeliveredParams) ([]db.ListUndeliveredRow, error) {
-	var out []db.ListUndeliveredRow
-	err := s.own(ctx, func(h gen.DBTX) error {
+	return own(ctx, s, func(h gen.DBTX) ([]db.ListUndeliveredRow, error) {
 		rows, err := s.queries.ListUndelivered(ctx, h, gen.ListUndeliveredParams(arg))
-		out = make([]db.ListUndeliveredRow, len(rows))
+		out := make([]db.ListUndeliveredRow, len(rows))
 		for i, row := range rows {
 			out[i] = db.ListUndeliveredRow(row)
 		}
-		return err
+		return out, err
 	})
-	if err != nil {
-		return nil, err
-	}
-	return out, nil
 }
 
 // ReadHealth implements db.Inspector.
 func (s *Store) ReadHealth(ctx context.Context, arg db.ReadHealthParams) ([]db.ReadHealthRow, error) {
-	var out []db.ReadHealthRow
-	err := s.own(ctx, func(h gen.DBTX) error {
+	return own(ctx, s, func(h gen.DBTX) ([]db.ReadHealthRow, error) {
 		rows, err := s.queries.ReadHealth(ctx, h, gen.ReadHealthParams(arg))
-		out = make([]db.ReadHealthRow, len(rows))
+		out := make([]db.ReadHealthRow, len(rows))
 		for i, row := range rows {
 			out[i] = db.ReadHealthRow(row)
 		}
-		return err
+		return out, err
 	})
-	if err != nil {
-		return nil, err
-	}
-	return out, nil
 }
 
 // ShowMessage implements db.Inspector.
 func (s *Store) ShowMessage(ctx context.Context, arg db.ShowMessageParams) ([]db.ShowMessageRow, error) {
-	var out []db.ShowMessageRow
-	err := s.own(ctx, func(h gen.DBTX) error {
+	return own(ctx, s, func(h gen.DBTX) ([]db.ShowMessageRow, error) {
 		rows, err := s.queries.ShowMessage(ctx, h, gen.ShowMessageParams(arg))
-		out = make([]db.ShowMessageRow, len(rows))
+		out := make([]db.ShowMessageRow, len(rows))
 		for i, row := range rows {
 			out[i] = db.ShowMessageRow(row)
 		}
-		return err
+		return out, err
 	})
-	if err != nil {
-		return nil, err
-	}
-	return out, nil
 }
 
 // CheckRole implements db.Worker.
 func (s *Store) CheckRole(ctx context.Context, arg db.CheckRoleParams) ([]db.CheckRoleRow, error) {
-	var out []db.CheckRoleRow
-	err := s.own(ctx, func(h gen.DBTX) error {
+	return own(ctx, s, func(h gen.DBTX) ([]db.CheckRoleRow, error) {
 		rows, err := s.queries.CheckRole(ctx, h, gen.CheckRoleParams(arg))
-		out = make([]db.CheckRoleRow, len(rows))
+		out := make([]db.CheckRoleRow, len(rows))
 		for i, row := range rows {
 			out[i] = db.CheckRoleRow(row)
 		}
-		return err
+		return out, err
 	})
-	if err != nil {
-		return nil, err
-	}
-	return out, nil
 }
 
 // ReadVersion implements db.Worker.
 func (s *Store) ReadVersion(ctx context.Context) ([]int64, error) {
-	var out []int64
-	err := s.own(ctx, func(h gen.DBTX) error {
-		rows, err := s.queries.ReadVersion(ctx, h)
-		out = rows
-		return err
+	return own(ctx, s, func(h gen.DBTX) ([]int64, error) {
+		return s.queries.ReadVersion(ctx, h)
 	})
-	if err != nil {
-		return nil, err
-	}
-	return out, nil
 }
 
 // RegisterWorker implements db.Worker.
 func (s *Store) RegisterWorker(ctx context.Context, arg db.RegisterWorkerParams) ([]int64, error) {
-	var out []int64
-	err := s.own(ctx, func(h gen.DBTX) error {
-		rows, err := s.queries.RegisterWorker(ctx, h, gen.RegisterWorkerParams(arg))
-		out = rows
-		return err
+	return own(ctx, s, func(h gen.DBTX) ([]int64, error) {
+		return s.queries.RegisterWorker(ctx, h, gen.RegisterWorkerParams(arg))
 	})
-	if err != nil {
-		return nil, err
-	}
-	return out, nil
 }
 
 // TouchWorker implements db.Worker.
 func (s *Store) TouchWorker(ctx context.Context, arg db.TouchWorkerParams) ([]int64, error) {
-	var out []int64
-	err := s.own(ctx, func(h gen.DBTX) error {
-		rows, err := s.queries.TouchWorker(ctx, h, gen.TouchWorkerParams(arg))
-		out = rows
-		return err
+	return own(ctx, s, func(h gen.DBTX) ([]int64, error) {
+		return s.queries.TouchWorker(ctx, h, gen.TouchWorkerParams(arg))
 	})
-	if err != nil {
-		return nil, err
-	}
-	return out, nil
 }

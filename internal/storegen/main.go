@@ -168,18 +168,19 @@ func driver(name, dir string) string {
 			if s.params != "" {
 				call += ", gen." + s.name + "Params(arg)"
 			}
-			run := "s.own(ctx, "
+			run := "own(ctx, s, "
 			if s.inTx {
-				run = "s.callers(tx, "
+				run = "callers(s, tx, "
 			}
 			fmt.Fprintf(&b, "\n// %s implements db.%s.\nfunc (s *Store) %s(%s) ([]%s, error) {\n", s.name, r.name, s.name, arguments(s, "db.", "db."), result)
-			fmt.Fprintf(&b, "var out []%s\nerr := %sfunc(h gen.DBTX) error {\nrows, err := s.queries.%s(%s)\n", result, run, s.name, call)
+			fmt.Fprintf(&b, "return %sfunc(h gen.DBTX) ([]%s, error) {\n", run, result)
 			if s.row == "" {
-				b.WriteString("out = rows\n")
+				fmt.Fprintf(&b, "return s.queries.%s(%s)\n", s.name, call)
 			} else {
-				fmt.Fprintf(&b, "out = make([]%s, len(rows))\nfor i, row := range rows {\nout[i] = %s(row)\n}\n", result, result)
+				fmt.Fprintf(&b, "rows, err := s.queries.%s(%s)\nout := make([]%s, len(rows))\n", s.name, call, result)
+				fmt.Fprintf(&b, "for i, row := range rows {\nout[i] = %s(row)\n}\nreturn out, err\n", result)
 			}
-			b.WriteString("return err\n})\nif err != nil {\nreturn nil, err\n}\nreturn out, nil\n}\n")
+			b.WriteString("})\n}\n")
 		}
 	}
 	return b.String()
