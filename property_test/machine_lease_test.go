@@ -241,6 +241,6 @@ func (m *machine) release() {
 	hands := m.drawHands()
 	m.must(m.box.ReleaseMany(m.ctx, messagesOf(hands)))
 	for _, h := range hands {
-		m.count("release", map[bool]string{true: "released", false: "stale"}[m.model.release(h.handle())])
+		m.count("release", either(m.model.release(h.handle()), "released", "stale"))
 	}
 }

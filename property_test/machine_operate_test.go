@@ -52,7 +52,7 @@ func (m *machine) replay() {
 	got, err := m.box.Replay(m.ctx, theirs, ids, attempts, by)
 	m.must(err)
 	m.replayed(ours, got, ids, reset)
-	m.counted(map[bool]string{false: "replay", true: "replay with reset"}[reset], got)
+	m.counted(either(reset, "replay with reset", "replay"), got)
 }
 
 // replayed: what a replay does not find dead, or not in its scope, it calls alike.
@@ -85,7 +85,7 @@ func (m *machine) replayMatching() {
 		m.acts = append(m.acts, act{action: "replay", message: id, tenant: m.model.find(id).tenant})
 		m.model.replay(ours, id, true)
 	}
-	m.count("replay matching", map[bool]string{true: "done", false: "nothing"}[len(ids) > 0])
+	m.count("replay matching", either(len(ids) > 0, "done", "nothing"))
 }
 
 func (m *machine) resolve() {
@@ -133,7 +133,7 @@ func (m *machine) pause() {
 	since, err := m.box.Pause(m.ctx, s, pattern, mode, by)
 	m.must(err)
 	p := pause{pattern.Consumer, pattern.Target, pattern.Kind, pattern.Tenant, int(mode), by.Actor, by.Reason, m.virtual(since)}
-	m.count("pause", map[bool]string{true: "replaced", false: "paused"}[m.model.resume(p)])
+	m.count("pause", either(m.model.resume(p), "replaced", "paused"))
 	m.model.setPause(p)
 	m.acts = append(m.acts, act{action: "pause", tenant: pattern.Tenant})
 	if mode == outbox.PauseCancel {
@@ -153,7 +153,7 @@ func (m *machine) resume() {
 	if want {
 		m.acts = append(m.acts, act{action: "resume", tenant: pattern.Tenant})
 	}
-	m.count("resume", map[bool]string{true: "resumed", false: "nothing"}[want])
+	m.count("resume", either(want, "resumed", "nothing"))
 }
 
 func (m *machine) releaseWorker() {
@@ -172,7 +172,7 @@ func (m *machine) releaseWorker() {
 	for _, id := range released {
 		m.acts = append(m.acts, act{action: "release", message: id, tenant: m.model.find(id).tenant})
 	}
-	m.count("release worker", map[bool]string{true: "released", false: "nothing"}[n > 0])
+	m.count("release worker", either(n > 0, "released", "nothing"))
 }
 
 func (m *machine) unblock() {
@@ -189,7 +189,7 @@ func (m *machine) unblock() {
 	if id > 0 {
 		m.acts = append(m.acts, act{action: "unblock", message: id, tenant: key.tenant})
 	}
-	m.count("unblock", map[bool]string{true: "freed", false: "nothing"}[got])
+	m.count("unblock", either(got, "freed", "nothing"))
 }
 
 // purge removes what is old of one outcome, a few at a time (I19).
@@ -210,7 +210,7 @@ func (m *machine) purge() {
 	removed := m.model.purge(outcome, micros(keep), limit)
 	equal(m, "purged "+string(word), got, len(removed))
 	m.removed += got
-	m.count("purge "+string(word), map[bool]string{true: "removed", false: "nothing"}[got > 0])
+	m.count("purge "+string(word), either(got > 0, "removed", "nothing"))
 }
 
 // expire settles what nobody ever leased (I14).
@@ -223,7 +223,7 @@ func (m *machine) expire() {
 	for _, id := range ids {
 		m.model.find(id).reason = "never leased within its age"
 	}
-	m.count("expire", map[bool]string{true: "expired", false: "nothing"}[len(ids) > 0])
+	m.count("expire", either(len(ids) > 0, "expired", "nothing"))
 }
 
 // tendWorkers says that a worker is alive, and forgets those that said so too long ago.
@@ -251,5 +251,5 @@ func (m *machine) tendWorkers() {
 		m.workers[i] = worker{id: id, name: w.name, at: m.model.now}
 	}
 	equal(m, "workers forgotten", n, gone)
-	m.count("worker", map[bool]string{true: "forgotten", false: "kept"}[n > 0])
+	m.count("worker", either(n > 0, "forgotten", "kept"))
 }

@@ -63,7 +63,7 @@ func (m *machine) list() {
 		query.From = page.Next
 	}
 	equalAll(m, "listed", got, want)
-	m.count("list", map[bool]string{true: "found", false: "nothing"}[len(got) > 0])
+	m.count("list", either(len(got) > 0, "found", "nothing"))
 }
 
 // summed compares what is shown of a message with the model's.

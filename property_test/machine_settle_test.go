@@ -1,12 +1,8 @@
 package property_test
 
 import (
-	"errors"
 	"slices"
 	"strings"
-	"time"
-
-	"pgregory.net/rapid"
 
 	"github.com/fencepost-go/fencepost/outbox"
 )
@@ -77,45 +73,6 @@ func messagesOf(hands []hand) []outbox.Message {
 		messages[i] = h.Message
 	}
 	return messages
-}
-
-// A saying is what a worker says came of a message.
-type saying struct {
-	word       string
-	text       text
-	snooze     time.Duration
-	reconciles bool
-	failures   int
-}
-
-func (m *machine) drawSaying() saying {
-	return saying{
-		word:       one(m.rt, "outcome", []string{"delivered", "delivered", "failed", "failed", "permanent", "moot", "unknown", "unknown", "unavailable", "snoozed"}),
-		text:       one(m.rt, "reason", texts),
-		snooze:     one(m.rt, "snooze", []time.Duration{0, unit, 5 * unit}),
-		reconciles: rapid.Bool().Draw(m.rt, "reconciles"),
-		failures:   number(m.rt, "failures", 0, 3),
-	}
-}
-
-func (s saying) outcome() outbox.Outcome {
-	err := errors.New(s.text.given)
-	switch s.word {
-	case "delivered":
-		return outbox.DeliveredWith(s.text.given)
-	case "permanent":
-		return outbox.Failed(outbox.Permanent(err))
-	case "moot":
-		return outbox.Failed(outbox.Moot(err))
-	case "unknown":
-		return outbox.Failed(outbox.Unknown(err))
-	case "unavailable":
-		return outbox.Failed(outbox.Unavailable(err))
-	case "snoozed":
-		return outbox.Failed(outbox.Snooze(s.snooze))
-	default:
-		return outbox.Failed(err)
-	}
 }
 
 // said is one settle as it was sent.
@@ -207,80 +164,3 @@ func (m *machine) settleMany(all []said) {
 }
 
 func plain(s string) text { return text{s, s, s} }
-
-// settled is what a policy makes of an outcome, and what the model answers. The message is the worker's: what it does not know it cannot
-// take into account.
-func (m *machine) settled(c client, s scope, h hand, say saying) outbox.Result {
-	stale := outbox.Result{Status: outbox.StaleLease, Attempt: h.Attempt}
-	if h.Consumer != c.consumer || h.Target != c.target {
-		return stale
-	}
-	who := settler{c.consumer, c.target, s, c.rule}
-	before := row{}
-	if r := m.model.within(s, h.ID); r != nil {
-		before = *r
-	}
-	retry := func(t retrying) outbox.Result {
-		t.reason = say.text.short
-		ok, aged := m.model.retry(who, h.handle(), t)
-		switch {
-		case aged:
-			return outbox.Result{Status: outbox.DeadLettered, Attempt: h.Attempt, Cause: outbox.CauseAge}
-		case ok:
-			r := m.model.find(h.ID)
-			return outbox.Result{Status: outbox.RetryScheduled, Attempt: r.attempt, Delay: time.Duration(t.delay) * time.Microsecond, Reason: r.lastError}
-		}
-		attempt := h.Attempt - int(bit(t.unspent))
-		stale.Recorded = before.envelope != nil && before.epoch == h.Epoch && (before.state == pending && !before.held() &&
-			before.attempt == attempt && before.lastError == t.reason || before.state == dead && before.cause == "age")
-		return stale
-	}
-	bury := func(cause outbox.Cause) outbox.Result {
-		if m.model.bury(who, h.handle(), string(cause), say.text.full) {
-			return outbox.Result{Status: outbox.DeadLettered, Attempt: h.Attempt, Cause: cause, Reason: say.text.full}
-		}
-		stale.Recorded = before.envelope != nil && before.epoch == h.Epoch && before.state == dead && before.cause == string(cause)
-		return stale
-	}
-	spent := h.Attempt >= c.rule.attempts
-	switch {
-	case say.word == "delivered":
-		if m.model.deliver(who, h.handle(), say.text.full) {
-			m.removed += int(bit(c.rule.drop))
-			return outbox.Result{Status: outbox.Acknowledged, Attempt: h.Attempt}
-		}
-		stale.Recorded = before.envelope != nil && before.epoch == h.Epoch && before.state == delivered
-		return stale
-	case say.word == "permanent":
-		return bury(outbox.CausePermanent)
-	case say.word == "moot":
-		return bury(outbox.CauseMoot)
-	case say.word == "unavailable":
-		return retry(retrying{delay: c.curve(max(say.failures, 1)), unspent: true, unsure: h.Unsure})
-	case say.word == "snoozed" && c.policy.MaxSnooze > 0:
-		asked := say.snooze
-		if asked == 0 {
-			asked = unit
-		}
-		return retry(retrying{delay: micros(min(asked, c.policy.MaxSnooze)), unspent: true, unsure: h.Unsure})
-	case say.word == "unknown" && (spent || !say.reconciles):
-		if m.model.park(who, h.handle(), say.text.short) {
-			return outbox.Result{Status: outbox.Parked, Attempt: h.Attempt, Reason: say.text.short}
-		}
-		stale.Recorded = before.envelope != nil && before.epoch == h.Epoch && before.state == parked
-		return stale
-	case spent:
-		return bury(outbox.CauseAttempts)
-	default:
-		return retry(retrying{delay: c.curve(h.Attempt), unsure: say.word == "unknown"})
-	}
-}
-
-// curve doubles from the policy's first delay up to its longest (I13).
-func (c client) curve(n int) instant {
-	delay := c.policy.InitialDelay
-	for range n - 1 {
-		delay = min(2*delay, c.policy.MaxDelay)
-	}
-	return micros(delay)
-}
