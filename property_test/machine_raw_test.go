@@ -26,7 +26,7 @@ func (m *machine) rawLease() {
 		for _, p := range picks {
 			n += int(bit(p.lane == r.lane))
 		}
-		return n == q.quota || len(picks) == q.limit
+		return n == q.quota || len(picks) == q.limit && r.lane >= picks[len(picks)-1].lane
 	})
 	var ids []int64
 	for _, p := range picks {
