@@ -67,6 +67,9 @@ type client struct {
 	rule   rule
 }
 
+// GoString is short, for the log of what was drawn.
+func (c client) GoString() string { return c.consumer + "/" + c.target }
+
 func drawClient(t *rapid.T, box *outbox.Box, p place) client {
 	flip := rapid.Bool()
 	policy := outbox.Policy{

@@ -3,6 +3,7 @@ package property_test
 import (
 	"cmp"
 	"encoding/json"
+	"fmt"
 	"reflect"
 	"slices"
 	"strings"
@@ -129,8 +130,20 @@ func (m *machine) compare(d tables.Dump, id int64, before map[int64]row, observe
 		m.took(d, r, "settled", &r.settled, got.settled)
 	}
 	if *r != got {
-		m.rt.Fatalf("message %d differs\nstore: %+v\nmodel: %+v", id, got, *r)
+		m.rt.Fatalf("message %d differs: %s", id, differing(got, *r))
 	}
+}
+
+// differing names the fields in which two rows differ.
+func differing(got, want row) string {
+	var fields []string
+	g, w := reflect.ValueOf(got), reflect.ValueOf(want)
+	for i := range g.NumField() {
+		if one, other := fmt.Sprint(g.Field(i)), fmt.Sprint(w.Field(i)); one != other {
+			fields = append(fields, fmt.Sprintf("%s is %s in the store and %s in the model", g.Type().Field(i).Name, one, other))
+		}
+	}
+	return strings.Join(fields, "; ")
 }
 
 // took takes an instant over that may lie as much later than the model's as time has passed since the store was last looked at.

@@ -34,8 +34,8 @@ func (c *tally) count(action, result string) {
 
 // wantsMore says whether a run goes on. What is rare may take a while, but not for ever.
 func (c *tally) wantsMore() bool {
-	if testing.Short() {
-		return c.steps == 0
+	if testing.Short() || raceDetector {
+		return c.steps < leastSteps/10
 	}
 	return c.steps < leastSteps || c.steps < 10*leastSteps && len(c.missing(1)) > 0
 }

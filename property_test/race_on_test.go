@@ -1,0 +1,5 @@
+//go:build race
+
+package property_test
+
+const raceDetector = true
