@@ -34,7 +34,10 @@ func (m *machine) drawHands() []hand {
 		}
 		h := one(m.rt, "hand", pool)
 		if number(m.rt, "foreign", 0, 9) == 0 {
-			h = foreign(h, one(m.rt, "other", m.hands))
+			// Between two leases of one message the token would not be foreign, only the envelope a mixture that nobody can hold.
+			if other := one(m.rt, "other", m.hands); other.ID != h.ID {
+				h = foreign(h, other)
+			}
 		}
 		if !slices.ContainsFunc(hands, func(o hand) bool { return o.ID == h.ID }) {
 			hands = append(hands, h)
