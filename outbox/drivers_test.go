@@ -3,6 +3,7 @@ package outbox_test
 import (
 	"context"
 	"database/sql"
+	"log/slog"
 	"testing"
 
 	"github.com/jackc/pgx/v5"
@@ -44,7 +45,7 @@ func onDrivers(t *testing.T, test func(d *database)) {
 			d := &database{T: t}
 			store := open(d)
 			var err error
-			if d.box, err = outbox.New(store, outbox.Config{MaxPayload: 1 << 20}); err != nil {
+			if d.box, err = outbox.New(store, outbox.Config{MaxPayload: 1 << 20, Logger: slog.New(slog.DiscardHandler)}); err != nil {
 				t.Fatal(err)
 			}
 			if d.consumer, err = d.box.Consumer("wallets", "ledger", outbox.Policy{}); err != nil {

@@ -4,6 +4,7 @@ package badinput
 
 import (
 	"errors"
+	"log/slog"
 	"testing"
 	"time"
 
@@ -65,7 +66,7 @@ func newFixture(t *testing.T, env Env) *fixture {
 	}
 	f := &fixture{T: t, Env: env}
 	var err error
-	if f.box, err = outbox.New(env.Store, outbox.Config{Kinds: []string{"charge", "refund"}}); err != nil {
+	if f.box, err = outbox.New(env.Store, outbox.Config{Kinds: []string{"charge", "refund"}, Logger: slog.New(slog.DiscardHandler)}); err != nil {
 		t.Fatal(err)
 	}
 	if f.consumer, err = f.box.Consumer("wallets", "ledger", outbox.Policy{}); err != nil {
