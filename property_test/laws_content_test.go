@@ -132,9 +132,9 @@ var anyText = rapid.OneOf(
 	rapid.String(),
 	rapid.Custom(func(t *rapid.T) string {
 		part := rapid.SampledFrom([]string{"x", "é", "€", "𝄞", "\x00", "\xff", "\x1b[31m", " ", "\n", "\u0085", "\ufffd"})
-		head := rapid.SliceOfN(part, 0, 4).Draw(t, "head")
-		return strings.Join(head, "") + strings.Repeat(part.Draw(t, "body"), rapid.SampledFrom([]int{0, 60, 64, 255, 256, 1024, 4095, 4096, 5000, 70_000}).Draw(t, "times")) +
-			strings.Join(rapid.SliceOfN(part, 0, 4).Draw(t, "tail"), "")
+		times := rapid.SampledFrom([]int{0, 60, 64, 255, 256, 1024, 4095, 4096, 5000, 70_000})
+		head, tail := rapid.SliceOfN(part, 0, 4).Draw(t, "head"), rapid.SliceOfN(part, 0, 4).Draw(t, "tail")
+		return strings.Join(head, "") + strings.Repeat(part.Draw(t, "body"), times.Draw(t, "times")) + strings.Join(tail, "")
 	}),
 )
 

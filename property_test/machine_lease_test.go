@@ -1,7 +1,6 @@
 package property_test
 
 import (
-	"cmp"
 	"errors"
 	"slices"
 	"time"
@@ -84,12 +83,16 @@ func (m *machine) leaseLanes() {
 		m.model.find(p.id).reason = pass.Buried[i].Reason // sync looks at the text
 	}
 	for i := range q.lanes {
-		n := 0
-		for _, p := range picks {
-			n += int(bit(p.lane == i))
-		}
-		equal(m, "picked in a lane", pass.Lanes[i].Picked, n)
+		equal(m, "picked in a lane", pass.Lanes[i].Picked, pickedIn(picks, i))
 	}
+}
+
+func pickedIn(picks []pick, lane int) int {
+	n := 0
+	for _, p := range picks {
+		n += int(bit(p.lane == lane))
+	}
+	return n
 }
 
 // drawMarks draws places in lanes, at a message or at the front.
@@ -106,7 +109,6 @@ func (m *machine) drawMarks(lanes []lane) []mark {
 
 // leased holds the messages of a call against what the model picked, and gives them to the worker.
 func (m *machine) leased(action string, q leasing, picks []pick, messages []outbox.Message) {
-	slices.SortStableFunc(picks, func(a, b pick) int { return cmp.Compare(a.lane, b.lane) })
 	var ids, got []int64
 	for _, p := range picks {
 		switch p.fate {

@@ -4,32 +4,35 @@ import (
 	"slices"
 	"time"
 
-	"pgregory.net/rapid"
-
 	"github.com/fencepost-go/fencepost/outbox"
 )
 
-// acted holds the answers of an operator's call against what the model does to each message.
-func (m *machine) acted(action string, s scope, got []outbox.Acted, ids []int64, done outbox.State, missed, unknown outbox.Status, do func(id int64) bool) {
-	equal(m, "number of answers", len(got), len(ids))
-	for i, id := range ids {
-		want := outbox.Acted{ID: id, Status: unknown}
-		if r := m.model.within(s, id); r != nil {
-			tenant := r.tenant
-			want = outbox.Acted{ID: id, Status: missed, State: outbox.State(r.word(m.model.now))}
-			if do(id) {
-				want.Status, want.State = outbox.Done, done
-				m.acts = append(m.acts, act{action: action, message: id, tenant: tenant})
-			}
-		}
-		equal(m, action, got[i], want)
-	}
+// An order is an operator's call about some messages.
+type order struct {
+	action          string // in the audit table
+	name            string // in the tally
+	scope           scope
+	ids             []int64
+	done            outbox.State
+	missed, unknown outbox.Status                 // of a message in another state, of one not in the scope
+	do              func(m *model, id int64) bool // to the model
 }
 
-// counted is acted with a count of the answers.
-func (m *machine) counted(name string, got []outbox.Acted) {
-	for _, a := range got {
-		m.count(name, string(a.Status))
+// acted holds the answers to an order against what the model does.
+func (m *machine) acted(o order, got []outbox.Acted) {
+	equal(m, "number of answers", len(got), len(o.ids))
+	for i, id := range o.ids {
+		want := outbox.Acted{ID: id, Status: o.unknown}
+		if r := m.model.within(o.scope, id); r != nil {
+			tenant := r.tenant
+			want = outbox.Acted{ID: id, Status: o.missed, State: outbox.State(r.word(m.model.now))}
+			if o.do(&m.model, id) {
+				want.Status, want.State = outbox.Done, o.done
+				m.acts = append(m.acts, act{action: o.action, message: id, tenant: tenant})
+			}
+		}
+		equal(m, o.name, got[i], want)
+		m.count(o.name, string(want.Status))
 	}
 }
 
@@ -38,28 +41,25 @@ func (m *machine) cancel() {
 	ids := m.drawIDs(func(r *row) bool { return r.state.open() })
 	got, err := m.box.Cancel(m.ctx, theirs, ids, by)
 	m.must(err)
-	m.acted("cancel", ours, got, ids, outbox.StateCancelled, outbox.NotOpen, outbox.NotFound, func(id int64) bool {
-		return m.model.cancel(ours, id, by.Reason)
-	})
-	m.counted("cancel", got)
+	m.acted(order{
+		action: "cancel", name: "cancel", scope: ours, ids: ids, done: outbox.StateCancelled, missed: outbox.NotOpen, unknown: outbox.NotFound,
+		do: func(m *model, id int64) bool { return m.cancel(ours, id, by.Reason) },
+	}, got)
 }
 
+// replay: what it does not find dead, or not in its scope, it calls alike.
 func (m *machine) replay() {
 	theirs, ours := m.drawScope()
 	ids := m.drawIDs(func(r *row) bool { return r.state == dead })
-	reset := rapid.Bool().Draw(m.rt, "reset")
-	attempts := map[bool]outbox.Attempts{false: outbox.PreserveAttempts, true: outbox.ResetAttempts}[reset]
+	attempts := one(m.rt, "attempts", []outbox.Attempts{outbox.PreserveAttempts, outbox.ResetAttempts})
+	reset := attempts == outbox.ResetAttempts
 	got, err := m.box.Replay(m.ctx, theirs, ids, attempts, by)
 	m.must(err)
-	m.replayed(ours, got, ids, reset)
-	m.counted(either(reset, "replay with reset", "replay"), got)
-}
-
-// replayed: what a replay does not find dead, or not in its scope, it calls alike.
-func (m *machine) replayed(s scope, got []outbox.Acted, ids []int64, reset bool) {
-	m.acted("replay", s, got, ids, outbox.StatePending, outbox.NotDead, outbox.NotDead, func(id int64) bool {
-		return m.model.replay(s, id, reset)
-	})
+	m.acted(order{
+		action: "replay", name: either(reset, "replay with reset", "replay"), scope: ours, ids: ids,
+		done: outbox.StatePending, missed: outbox.NotDead, unknown: outbox.NotDead,
+		do: func(m *model, id int64) bool { return m.replay(ours, id, reset) },
+	}, got)
 }
 
 // replayMatching brings the dead of one consumer back, newest first.
@@ -92,16 +92,23 @@ func (m *machine) resolve() {
 	theirs, ours := m.drawScope()
 	ids := m.drawIDs(func(r *row) bool { return r.state == parked })
 	slices.Sort(ids) // of two that die, the first blocks their key
-	as := one(m.rt, "as", []outbox.Resolution{outbox.AsDelivered, outbox.AsDead, outbox.AsDeadBlocking, outbox.AsRetry})
-	verdict := map[outbox.Resolution]state{outbox.AsDelivered: delivered, outbox.AsDead: dead, outbox.AsDeadBlocking: dead, outbox.AsRetry: pending}[as]
-	got, err := m.box.Resolve(m.ctx, theirs, ids, as, by)
-	m.must(err)
-	m.acted("resolve", ours, got, ids, outbox.State(verdict.String()), outbox.NotParked, outbox.NotFound, func(id int64) bool {
-		return m.model.resolve(ours, id, verdict, by.Reason, as == outbox.AsDeadBlocking)
+	way := one(m.rt, "as", []struct {
+		name    string
+		as      outbox.Resolution
+		verdict state
+	}{
+		{"delivered", outbox.AsDelivered, delivered}, {"dead", outbox.AsDead, dead}, {"dead, blocking", outbox.AsDeadBlocking, dead},
+		{"retry", outbox.AsRetry, pending},
 	})
-	m.counted("resolve as "+map[outbox.Resolution]string{
-		outbox.AsDelivered: "delivered", outbox.AsDead: "dead", outbox.AsDeadBlocking: "dead, blocking", outbox.AsRetry: "retry",
-	}[as], got)
+	got, err := m.box.Resolve(m.ctx, theirs, ids, way.as, by)
+	m.must(err)
+	m.acted(order{
+		action: "resolve", name: "resolve as " + way.name, scope: ours, ids: ids,
+		done: outbox.State(way.verdict.String()), missed: outbox.NotParked, unknown: outbox.NotFound,
+		do: func(m *model, id int64) bool {
+			return m.resolve(ours, id, way.verdict, by.Reason, way.as == outbox.AsDeadBlocking)
+		},
+	}, got)
 }
 
 // drawPattern draws the lanes of a pause within a scope, mostly such that hold a message somebody works on.

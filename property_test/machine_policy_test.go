@@ -18,9 +18,12 @@ type saying struct {
 	failures   int
 }
 
+// words are what may be said, some twice to be said more often.
+var words = []string{"delivered", "delivered", "failed", "failed", "permanent", "moot", "unknown", "unknown", "unavailable", "snoozed"}
+
 func (m *machine) drawSaying() saying {
 	return saying{
-		word:       one(m.rt, "outcome", []string{"delivered", "delivered", "failed", "failed", "permanent", "moot", "unknown", "unknown", "unavailable", "snoozed"}),
+		word:       one(m.rt, "outcome", words),
 		text:       one(m.rt, "reason", texts),
 		snooze:     one(m.rt, "snooze", []time.Duration{0, unit, 5 * unit}),
 		reconciles: rapid.Bool().Draw(m.rt, "reconciles"),
