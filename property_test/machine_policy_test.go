@@ -132,13 +132,15 @@ func (r ruling) park() outbox.Result {
 
 func (r ruling) retry(t retrying) outbox.Result {
 	t.reason = r.saying.text.short
-	left := r.hand.Attempt - int(bit(t.unspent)) // what the count comes to
 	switch ok, aged := r.model.retry(r.who, r.hand.handle(), t); {
 	case aged:
 		return outbox.Result{Status: outbox.DeadLettered, Attempt: r.hand.Attempt, Cause: outbox.CauseAge}
 	case ok:
-		return outbox.Result{Status: outbox.RetryScheduled, Attempt: left, Delay: time.Duration(t.delay) * time.Microsecond, Reason: t.reason}
+		return outbox.Result{
+			Status: outbox.RetryScheduled, Attempt: r.model.find(r.hand.ID).attempt, Delay: time.Duration(t.delay) * time.Microsecond, Reason: t.reason,
+		}
 	}
+	left := r.hand.Attempt - int(bit(t.unspent)) // what the count would have come to
 	free := r.standsAs(pending) && !r.before.held() && r.before.attempt == left && r.before.lastError == t.reason
 	return r.stale(free || r.standsAs(dead) && r.before.cause == "age")
 }

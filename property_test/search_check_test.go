@@ -197,18 +197,22 @@ func (mv *move) checkEnd(before, after *world, a, b row) string {
 	default:
 		return fmt.Sprintf("message %d ended by no move that may", a.id)
 	}
-	return after.checkBlock(b)
+	return mv.checkBlock(after, b)
 }
 
-// checkBlock: under the policy a dead message leaves its key blocked, unless the key is another's.
-func (w *world) checkBlock(r row) string {
-	if r.state != dead || r.order == "" || !w.block {
+// checkBlock: under the policy a dead message leaves its key blocked. One that a lease buries waits until it can; another that dies while
+// the key is somebody's leaves it there.
+func (mv *move) checkBlock(after *world, r row) string {
+	if r.state != dead || r.order == "" || !after.block {
 		return ""
 	}
-	if h := w.holdOf(r.orderKey()); h == nil || !h.blocked && h.until <= w.now {
-		return fmt.Sprintf("I21: message %d is dead and does not block its order key", r.id)
+	h := after.holdOf(r.orderKey())
+	blocks := h != nil && h.blocked && h.id == r.id
+	others := h != nil && h.id != r.id && (h.blocked || h.until > after.now)
+	if blocks || others && mv.verb != verbLease {
+		return ""
 	}
-	return ""
+	return fmt.Sprintf("I21: message %d is dead and does not block its order key", r.id)
 }
 
 // checkOpen: a message that stays open, and was not leased.
