@@ -86,6 +86,8 @@ func startMigrator(t *testing.T, env ...string) *migrator {
 	}
 	t.Cleanup(func() { m.Process.Kill() })
 	if line, err := bufio.NewReader(stdout).ReadString('\n'); line != "ready\n" {
+		m.Process.Kill()
+		_ = m.Wait() // the output is complete only then
 		t.Fatalf("a migrator said %q, %v\n%s", line, err, &m.output)
 	}
 	return m
