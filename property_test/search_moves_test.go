@@ -1,5 +1,7 @@
 package property_test
 
+import "fmt"
+
 // A move is one step that somebody may take.
 type move struct {
 	name    string
@@ -29,6 +31,8 @@ const (
 // byHandle says whether the verb is a worker's, with a handle that may be out of date.
 func (v verb) byHandle() bool { return v == verbRenew || v == verbSettle || v == verbRelease }
 
+var workers = [2]string{"worker A", "worker B"}
+
 // moves are all that can happen. A move that cannot happen in a state answers false and must not touch it.
 func (u *universe) moves() []move {
 	all := []move{
@@ -42,21 +46,18 @@ func (u *universe) moves() []move {
 		{name: "janitor: purge expired", verb: verbPurge, do: purging(expired)},
 		{name: "janitor: expire", verb: verbExpire, do: func(w *world) bool { return len(w.expire(graceUnits)) > 0 }},
 	}
-	for message, name := range []string{" 1", " 2"} {
-		all = append(all, operatorMoves(message, name)...)
-		for worker, who := range []string{"worker A: ", "worker B: "} {
-			for _, mv := range u.handlerMoves(worker, message) {
-				mv.name, mv.worker, mv.message = who+mv.name+name, worker, message
-				all = append(all, mv)
-			}
+	for message := range u.envelopes {
+		all = append(all, operatorMoves(message)...)
+		for worker, who := range workers {
+			all = append(all, u.handlerMoves(worker, who, message)...)
 		}
 	}
-	for worker, who := range []string{"worker A: ", "worker B: "} {
+	for worker, who := range workers {
 		all = append(all,
-			move{name: who + "crash", do: func(w *world) bool {
+			move{name: who + ": crash", do: func(w *world) bool {
 				return w.hands[worker] != [2]int64{} && done(func() { w.hands[worker] = [2]int64{} })
 			}},
-			move{name: who + "lease successors", verb: verbLease, worker: worker, do: func(w *world) bool { return w.leaseSuccessors(worker) }},
+			move{name: who + ": lease successors", verb: verbLease, worker: worker, do: func(w *world) bool { return w.leaseSuccessors(worker) }},
 			move{name: "operator: release the leases of " + who, verb: verbTakeAway, do: func(w *world) bool {
 				return len(w.takeAway(u.settler.scope, []int64{int64(worker + 1)})) > 0
 			}},
@@ -79,50 +80,56 @@ func purging(outcome state) func(*world) bool {
 
 // operatorMoves are those of a producer and of an operator about one message. A producer may commit as late as it likes, the message with
 // the smaller id after the other.
-func operatorMoves(message int, name string) []move {
+func operatorMoves(message int) []move {
 	id, everybody := int64(message+1), scope{all: true}
+	absent := func(w *world) bool { return !w.gone[message] && w.find(id) == nil }
+	resolve := func(verdict state) func(*world) bool {
+		return func(w *world) bool { return w.resolve(everybody, id, verdict, "", w.block) }
+	}
 	all := []move{
 		{name: "producer: commit", do: func(w *world) bool {
-			return !w.gone[message] && w.find(id) == nil && done(func() { w.commit(&w.envelopes[message], w.now) })
+			return absent(w) && done(func() { w.commit(&w.envelopes[message], w.now) })
 		}},
-		{name: "producer: roll back", do: func(w *world) bool {
-			return !w.gone[message] && w.find(id) == nil && done(func() { w.gone[message] = true })
-		}},
+		{name: "producer: roll back", do: func(w *world) bool { return absent(w) && done(func() { w.gone[message] = true }) }},
 		{name: "operator: cancel", verb: verbCancel, do: func(w *world) bool { return w.cancel(everybody, id, "") }},
 		{name: "operator: replay", verb: verbReplay, do: func(w *world) bool { return w.replay(everybody, id, false) }},
 		{name: "operator: replay with reset", verb: verbReplay, do: func(w *world) bool { return w.replay(everybody, id, true) }},
-	}
-	for verdict, what := range map[state]string{delivered: "delivered", dead: "dead", pending: "retry"} {
-		all = append(all, move{name: "operator: resolve as " + what, verb: verbResolve, do: func(w *world) bool {
-			return w.resolve(everybody, id, verdict, "", w.block)
-		}})
+		{name: "operator: resolve as delivered", verb: verbResolve, do: resolve(delivered)},
+		{name: "operator: resolve as dead", verb: verbResolve, do: resolve(dead)},
+		{name: "operator: resolve for a retry", verb: verbResolve, do: resolve(pending)},
 	}
 	for i := range all {
-		all[i].name, all[i].message = all[i].name+name, message
+		all[i].name, all[i].message = fmt.Sprint(all[i].name, " message ", id), message
 	}
 	return all
 }
 
 // handlerMoves are those of a worker about one message: with the handle it has, whether that is current or not.
-func (u *universe) handlerMoves(worker, message int) []move {
-	knows := func(verb verb, name string, do func(*world, handle)) move {
-		return move{name: name, verb: verb, do: func(w *world) bool {
-			h := w.handle(worker, message)
+func (u *universe) handlerMoves(worker int, who string, message int) []move {
+	with := func(do func(*world, handle)) func(*world) bool {
+		return func(w *world) bool {
+			h := handle{id: int64(message + 1), token: w.hands[worker][message]}
 			return h.token > 0 && done(func() { do(w, h) })
-		}}
+		}
 	}
-	return []move{
+	all := []move{
 		{name: "lease", verb: verbLease, do: func(w *world) bool { return w.leaseOne(worker, message) }},
-		knows(verbRenew, "renew", func(w *world, h handle) { w.renew(h, leaseUnits) }),
-		knows(verbRelease, "release", func(w *world, h handle) { w.release(h) }),
-		knows(verbSettle, "settle as delivered", func(w *world, h handle) { w.deliver(u.settler, h, "") }),
-		knows(verbSettle, "settle as dead", func(w *world, h handle) { w.bury(u.settler, h, "permanent", "") }),
-		knows(verbSettle, "settle as parked", func(w *world, h handle) { w.park(u.settler, h, "") }),
-		knows(verbSettle, "settle for retry", func(w *world, h handle) { w.retry(u.settler, h, retrying{delay: delayUnits}) }),
-		knows(verbSettle, "settle for retry, unspent", func(w *world, h handle) {
+		{name: "renew", verb: verbRenew, do: with(func(w *world, h handle) { w.renew(h, leaseUnits) })},
+		{name: "release", verb: verbRelease, do: with(func(w *world, h handle) { w.release(h) })},
+		{name: "settle as delivered", verb: verbSettle, do: with(func(w *world, h handle) { w.deliver(u.settler, h, "") })},
+		{name: "settle as dead", verb: verbSettle, do: with(func(w *world, h handle) { w.bury(u.settler, h, "permanent", "") })},
+		{name: "settle as parked", verb: verbSettle, do: with(func(w *world, h handle) { w.park(u.settler, h, "") })},
+		{name: "settle for a retry", verb: verbSettle, do: with(func(w *world, h handle) {
+			w.retry(u.settler, h, retrying{delay: delayUnits})
+		})},
+		{name: "settle for an unspent retry", verb: verbSettle, do: with(func(w *world, h handle) {
 			w.retry(u.settler, h, retrying{delay: delayUnits, unspent: true, unsure: w.row(message).unsure})
-		}),
+		})},
 	}
+	for i := range all {
+		all[i].name, all[i].worker, all[i].message = fmt.Sprint(who, ": ", all[i].name, " message ", message+1), worker, message
+	}
+	return all
 }
 
 // leasing is the lease of one message by one worker.

@@ -3,6 +3,7 @@ package property_test
 import (
 	"fmt"
 	"os"
+	"slices"
 	"strings"
 	"testing"
 )
@@ -114,8 +115,6 @@ func (s *search) violation(at int, last *move, problem string) error {
 	for ; s.seen[at].from >= 0; at = int(s.seen[at].from) {
 		way = append(way, s.moves[s.seen[at].by].name)
 	}
-	for i, j := 0, len(way)-1; i < j; i, j = i+1, j-1 {
-		way[i], way[j] = way[j], way[i]
-	}
+	slices.Reverse(way)
 	return fmt.Errorf("%s after:\n\t%s", problem, strings.Join(way, "\n\t"))
 }

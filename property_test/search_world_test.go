@@ -39,8 +39,10 @@ func newUniverse(v variant) *universe {
 type world struct {
 	*universe
 	model
-	gone  [2]bool     // rolled back or purged: the message never comes back
-	hands [2][2]int64 // the epoch of the last lease that a worker heard of, by worker and message; 0 = of none
+	gone [2]bool // rolled back or purged: the message never comes back
+	// hands are the epochs of the last leases that the workers heard of, by worker and message; 0 = of none. Here the token of a lease is its
+	// epoch: the pair with the message is as unique as a random one (I4, which check sees to), and no two states differ by tokens alone.
+	hands [2][2]int64
 
 	rowArray   [2]row
 	holdArray  [2]hold
@@ -58,12 +60,6 @@ func (w *world) copy(from *world) {
 	w.rows = append(w.rowArray[:0], from.rows...)
 	w.holds = append(w.holdArray[:0], from.holds...)
 	w.pauses = append(w.pauseArray[:0], from.pauses...)
-}
-
-// handle is what a worker knows of a message. In the search the token of a lease is its epoch: the pair with the message is as unique as a
-// random one (I4, which check sees to), and no two states differ by the numbering of tokens alone.
-func (w *world) handle(worker, message int) handle {
-	return handle{id: int64(message + 1), token: w.hands[worker][message]}
 }
 
 // A code is a state in little space, equal for states from which the same things can happen. So the search ends, although no clock, epoch
