@@ -7,8 +7,8 @@ import (
 	"github.com/fencepost-go/fencepost/outbox"
 )
 
-// drawHands draws some messages that workers have or had, no message twice: leases that run, that are over, that another took, and tokens
-// of one message on another (foreign).
+// drawHands draws some messages that workers have or had, no message twice: leases that run, that are over, that another took, and forged
+// ones.
 func (m *machine) drawHands() []hand {
 	if len(m.hands) == 0 {
 		return nil
