@@ -173,6 +173,15 @@ func (b *bench) outcomes() map[int64]string {
 	return outcomes
 }
 
+// pause pauses everything.
+func (b *bench) pause(mode outbox.PauseMode) {
+	b.Helper()
+	everything := outbox.LanePattern{Consumer: outbox.Any, Target: outbox.Any, Kind: outbox.Any, Tenant: outbox.Any}
+	if _, err := b.box.Pause(b.Context(), outbox.AllTenants, everything, mode, outbox.By{Actor: "op", Reason: "test"}); err != nil {
+		b.Fatal(err)
+	}
+}
+
 // leased counts messages under a lease, be it over.
 func (b *bench) leased() int {
 	n := 0

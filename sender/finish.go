@@ -15,7 +15,7 @@ func (w *worker) finish(h *held, outcome outbox.Outcome, interrupted bool, done 
 	w.pace.took(done.Sub(h.started))
 	w.let(h)
 	switch {
-	case h.gone == outbox.ErrCancelled, h.gone == outbox.ErrLeaseLost && !w.acceptsLate(outcome):
+	case h.gone != nil:
 		w.counts.Lost++
 	case interrupted:
 		w.unwanted = append(w.unwanted, h)
@@ -27,11 +27,6 @@ func (w *worker) finish(h *held, outcome outbox.Outcome, interrupted bool, done 
 			w.following++
 		}
 	}
-}
-
-// acceptsLate says whether the outcome may still be recorded after the lease.
-func (w *worker) acceptsLate(outcome outbox.Outcome) bool {
-	return outcome.Verdict() == outbox.VerdictDelivered && w.consumer.Policy().AcceptLate
 }
 
 // noteTarget keeps count of the failures of a lane's target. Every other outcome shows that the target can be reached.

@@ -51,6 +51,28 @@ func TestHintsWakeTheSender(t *testing.T) {
 	})
 }
 
+// A hint that comes while the database cannot be asked is not forgotten.
+func TestHintDuringAnOutage(t *testing.T) {
+	inBubble(t, outbox.Policy{}, func(b *bench) {
+		stop := b.run(b.slowly(Config{Listen: true}))
+		wait(time.Second)
+		b.unheard("a")
+		b.failing("DueLanes", errDown)
+		if err := b.store.Wake(b.Context()); err != nil {
+			b.Fatal(err)
+		}
+		wait(time.Second)
+		b.failing("DueLanes", nil)
+		wait(10 * time.Second)
+		if len(b.outcomes()) != 1 {
+			b.Error("not performed after the outage")
+		}
+		if err := stop(); err != nil {
+			b.Error(err)
+		}
+	})
+}
+
 // Hints are lost while there is no connection; after a reconnect the sender looks.
 func TestReconnectIsAHint(t *testing.T) {
 	inBubble(t, outbox.Policy{}, func(b *bench) {

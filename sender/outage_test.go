@@ -4,9 +4,11 @@ import (
 	"context"
 	"errors"
 	"slices"
+	"sync"
 	"testing"
 	"time"
 
+	"github.com/fencepost-go/fencepost/internal/memdb"
 	"github.com/fencepost-go/fencepost/outbox"
 )
 
@@ -57,6 +59,52 @@ func TestC60DatabaseDown(t *testing.T) {
 		}
 		if err := stop(); err != nil {
 			b.Error(err)
+		}
+	})
+}
+
+// Whatever there is to do (renew, settle, give back, lease, touch), it is tried one call at a time.
+func TestC60OneCallAtATime(t *testing.T) {
+	inBubble(t, outbox.Policy{}, func(b *bench) {
+		var mu sync.Mutex
+		var at []time.Time
+		down := false
+		b.store.Hook(memdb.Hook{Before: func(context.Context, memdb.Call) error {
+			mu.Lock()
+			defer mu.Unlock()
+			if !down {
+				return nil
+			}
+			at = append(at, time.Now())
+			return errDown
+		}})
+		stop := b.run(b.sender(Config{Lease: 5 * time.Minute, Handlers: doing(func(ctx context.Context, m outbox.Message) error {
+			if m.Key == "0" {
+				<-ctx.Done()
+				return ctx.Err()
+			}
+			time.Sleep(time.Minute)
+			return nil
+		})}))
+		b.enqueue(many(5)...)
+		wait(time.Second)
+		mu.Lock()
+		down = true
+		mu.Unlock()
+		wait(4 * time.Minute)
+		mu.Lock()
+		down = false
+		mu.Unlock()
+		if err := stop(); err != nil {
+			b.Error(err)
+		}
+		for i := 1; i < len(at); i++ {
+			if gap := at[i].Sub(at[i-1]); gap < firstBackoff {
+				b.Errorf("attempts %v and %v are %v apart", at[i-1], at[i], gap)
+			}
+		}
+		if len(at) < 30 {
+			b.Errorf("%d attempts in four minutes", len(at))
 		}
 	})
 }
@@ -113,6 +161,34 @@ func TestOneOperationFails(t *testing.T) {
 	})
 }
 
+// An operation that failed and has nothing left to do does not prolong the outage.
+func TestNothingLeftToDo(t *testing.T) {
+	for operation, do := range map[string]func(context.Context, outbox.Message) error{
+		"SettleDelivered": succeed,
+		"Renew": func(ctx context.Context, _ outbox.Message) error {
+			<-ctx.Done()
+			return ctx.Err()
+		},
+	} {
+		t.Run(operation, func(t *testing.T) {
+			inBubble(t, outbox.Policy{}, func(b *bench) {
+				b.enqueue(effect("a"))
+				b.failing(operation, errDown)
+				stop := b.run(b.sender(Config{Handlers: doing(do)}))
+				wait(time.Second)
+				b.pause(outbox.PauseLeasing)
+				wait(time.Minute) // the lease is over
+				if over := b.log.lines("succeed again"); len(over) != 1 {
+					b.Errorf("logged %v", b.log.lines("level="))
+				}
+				if err := stop(); err != nil {
+					b.Error(err)
+				}
+			})
+		})
+	}
+}
+
 // A connection that keeps breaking does not fill the log.
 func TestFlappingDatabase(t *testing.T) {
 	inBubble(t, outbox.Policy{}, func(b *bench) {
@@ -121,7 +197,7 @@ func TestFlappingDatabase(t *testing.T) {
 			b.failing("*", []error{errDown, nil}[i%2])
 			wait(100 * time.Millisecond)
 		}
-		if n := len(b.log.lines("level=")); n > 60 {
+		if n := len(b.log.lines("level=")); n > 40 {
 			b.Errorf("%d records in a minute", n)
 		}
 		b.failing("*", nil)

@@ -44,6 +44,20 @@ func TestPaceRecovers(t *testing.T) {
 	}
 }
 
+// Short handlers are not fed one message a lease.
+func TestLeasesAreFewWhereHandlersAreShort(t *testing.T) {
+	inBubble(t, outbox.Policy{}, func(b *bench) {
+		b.enqueue(many(1000)...)
+		counts := b.runOnce(b.sender(Config{Slots: 4, Handlers: doing(func(context.Context, outbox.Message) error {
+			time.Sleep(time.Millisecond)
+			return nil
+		})}))
+		if n := b.called("LeaseDue"); counts.Delivered != 1000 || n > 40 {
+			b.Errorf("%d leases for %d deliveries", n, counts.Delivered)
+		}
+	})
+}
+
 // Messages that wait behind handlers which turn out long are given back in time, and spend no attempt.
 func TestC06WaitingMessagesAreGivenBack(t *testing.T) {
 	inBubble(t, outbox.Policy{}, func(b *bench) {

@@ -31,6 +31,20 @@ func TestSettlesGoTogether(t *testing.T) {
 	})
 }
 
+func TestFullSettleDoesNotWait(t *testing.T) {
+	inBubble(t, outbox.Policy{}, func(b *bench) {
+		stop := b.run(b.sender(Config{Slots: flushFull, Handlers: doing(succeed)}))
+		b.enqueue(many(flushFull)...)
+		wait(0)
+		if n := len(b.outcomes()); n != flushFull {
+			b.Errorf("settled %d", n)
+		}
+		if err := stop(); err != nil {
+			b.Error(err)
+		}
+	})
+}
+
 func TestSettleWaitsNoLongerThanTheFlush(t *testing.T) {
 	inBubble(t, outbox.Policy{}, func(b *bench) {
 		stop := b.run(b.sender(Config{Handlers: doing(succeed)}))

@@ -132,6 +132,27 @@ func TestStopDuringALease(t *testing.T) {
 	})
 }
 
+// A message that could not be given back at once is given back at the next try.
+func TestReleaseIsRepeated(t *testing.T) {
+	inBubble(t, outbox.Policy{}, func(b *bench) {
+		var ended ending
+		stop := b.run(b.sender(Config{Handlers: doing(ended.do)}))
+		id := b.enqueue(effect("a"))[0]
+		wait(time.Second)
+		b.pause(outbox.PauseCancel)
+		b.failing("Release", errDown)
+		wait(12 * time.Second)
+		b.failing("Release", nil)
+		wait(10 * time.Second)
+		if row := b.row(id); row.Attempt != 0 || b.leased() != 0 {
+			b.Errorf("left %+v", row)
+		}
+		if err := stop(); err != nil {
+			b.Error(err)
+		}
+	})
+}
+
 // A database that does not answer cannot hold up a stop, and the error says that leases are left.
 func TestStopWithoutADatabase(t *testing.T) {
 	for name, refuse := range map[string]func(context.Context) error{
