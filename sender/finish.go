@@ -15,7 +15,7 @@ func (w *worker) finish(h *held, outcome outbox.Outcome, interrupted bool, done 
 	w.pace.took(done.Sub(h.started))
 	w.let(h)
 	switch {
-	case h.gone != nil:
+	case h.gone != nil && !w.acceptsLate(h):
 		w.counts.Lost++
 	case interrupted:
 		w.unwanted = append(w.unwanted, h)
@@ -27,6 +27,12 @@ func (w *worker) finish(h *held, outcome outbox.Outcome, interrupted bool, done 
 			w.following++
 		}
 	}
+}
+
+// acceptsLate says whether a delivery may still be recorded although a renewal found the lease lost: it may only be over, not another's. The
+// settle decides.
+func (w *worker) acceptsLate(h *held) bool {
+	return h.gone == outbox.ErrLeaseLost && h.outcome.Verdict() == outbox.VerdictDelivered && w.consumer.Policy().AcceptLate
 }
 
 // noteTarget keeps count of the failures of a lane's target. Every other outcome shows that the target can be reached.

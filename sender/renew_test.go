@@ -231,3 +231,53 @@ func TestAcceptLate(t *testing.T) {
 		}
 	})
 }
+
+// A renewal that was slow is refused since the lease is over, though nobody took the message. That is no reason not to record a delivery.
+func TestAcceptLateAfterARefusedRenewal(t *testing.T) {
+	for name, test := range map[string]struct {
+		accept, cancel bool
+		want           Counts
+	}{
+		"accepted":  {true, false, Counts{Leased: 1, Delivered: 1}},
+		"refused":   {false, false, Counts{Leased: 1, Lost: 1}},
+		"cancelled": {true, true, Counts{Leased: 1, Lost: 1}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			inBubble(t, outbox.Policy{AcceptLate: test.accept}, func(b *bench) {
+				id := b.enqueue(effect("a"))[0]
+				began, refused := time.Now(), 0
+				b.store.Hook(memdb.Hook{Before: func(_ context.Context, call memdb.Call) error {
+					if call.Operation != "Renew" {
+						return b.before(b.Context(), call)
+					}
+					if time.Since(began) < 21*time.Second {
+						return db.ErrRetry
+					}
+					time.Sleep(30*time.Second - time.Since(began))
+					refused++
+					return nil
+				}})
+				var cause error
+				ctx, cancel := context.WithCancel(b.Context())
+				s := b.sender(Config{Slots: 1, Handlers: doing(func(ctx context.Context, _ outbox.Message) error {
+					if test.cancel {
+						if _, err := b.box.Cancel(b.Context(), outbox.AllTenants, []int64{id}, outbox.By{Actor: "op", Reason: "wrong"}); err != nil {
+							b.Error(err)
+						}
+					}
+					time.Sleep(40 * time.Second) // ignores its context
+					cause = context.Cause(ctx)
+					cancel()
+					return nil
+				})})
+				counts, err := s.RunOnce(ctx)
+				if err != nil || counts != test.want || cause != outbox.ErrLeaseLost || refused != 1 {
+					b.Errorf("counted %+v after %d refusals and %v, %v", counts, refused, cause, err)
+				}
+				if settles := b.called("SettleDelivered"); settles != test.want.Delivered {
+					b.Errorf("%d settles", settles)
+				}
+			})
+		})
+	}
+}
