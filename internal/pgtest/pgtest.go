@@ -117,6 +117,25 @@ func Empty(t testing.TB) string {
 	return create(t, "template0")
 }
 
+// Alone is New on a throwaway server that no other test uses, of which the URL's role is the superuser. A snapshot is as old as the oldest
+// transaction that writes in any database of the server, and what it can see stays: this is for a test that measures what is removed.
+func Alone(t testing.TB) string {
+	t.Helper()
+	cluster, err := pgserver.Start(t.Context(), pgserver.Options{})
+	if err != nil {
+		t.Fatal("pgtest: ", err)
+	}
+	t.Cleanup(func() {
+		if err := cluster.Stop(); err != nil {
+			t.Error("pgtest: ", err)
+		}
+	})
+	if err := migrate(t.Context(), cluster.DSN()); err != nil {
+		t.Fatal("pgtest: ", err)
+	}
+	return cluster.DSN()
+}
+
 func create(t testing.TB, template string) string {
 	t.Helper()
 	if shared == nil {
