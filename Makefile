@@ -36,8 +36,8 @@ test: ## Run all tests, big data at a tenth (at most 5 minutes)
 test-full: ## Run all tests at their full sizes
 	FENCEPOST_FULL=1 $(GO) test -count=1 -timeout 60m ./...
 
-race: ## Run all tests under the race detector (the state machine runs without it: make property)
-	$(GO) test -race -timeout 15m $$($(GO) list ./... | grep -v /property_test)
+race: ## Run all tests under the race detector
+	$(GO) test -race -timeout 15m ./...
 
 property: ## Run the state machine and the laws (RAPID_CHECKS raises the number of checks)
 	$(GO) test -count=1 -timeout 15m ./property_test/...

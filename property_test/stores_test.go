@@ -25,6 +25,9 @@ func TestMain(m *testing.M) {
 	if _, given := os.LookupEnv("RAPID_STEPS"); !given {
 		flag.Set("rapid.steps", "60") // of one check, on average: enough for a message to live, die and come back
 	}
+	if _, given := os.LookupEnv("RAPID_CHECKS"); !given && raceDetector {
+		flag.Set("rapid.checks", "10")
+	}
 	pgtest.Main(m)
 }
 

@@ -32,9 +32,12 @@ func (c *tally) count(action, result string) {
 	c.counts[action][result]++
 }
 
+// brief says that a run is too short for all that is foreseen to happen.
+func brief() bool { return testing.Short() || raceDetector }
+
 // wantsMore says whether a run goes on. What is rare may take a while, but not for ever.
 func (c *tally) wantsMore() bool {
-	if testing.Short() || raceDetector {
+	if brief() {
 		return c.steps < leastSteps/10
 	}
 	return c.steps < leastSteps || c.steps < 10*leastSteps && len(c.missing(1)) > 0
@@ -66,7 +69,7 @@ func (c *tally) report(t *testing.T) {
 	}
 	t.Logf("%d steps%s", c.steps, &table)
 	switch {
-	case c.steps < leastSteps:
+	case brief():
 	case c.steps < fullSteps:
 		for _, missing := range c.missing(1) {
 			t.Errorf("%s in %d steps", missing, c.steps)
