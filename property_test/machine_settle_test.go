@@ -33,11 +33,15 @@ func (m *machine) drawHands() []hand {
 			continue
 		}
 		h := one(m.rt, "hand", pool)
-		if number(m.rt, "foreign", 0, 9) == 0 {
+		switch number(m.rt, "forged", 0, 19) {
+		case 0, 1:
 			// Between two leases of one message the token would not be foreign, only the envelope a mixture that nobody can hold.
 			if other := one(m.rt, "other", m.hands); other.ID != h.ID {
 				h = foreign(h, other)
 			}
+		case 2: // as if it were another consumer's
+			p := one(m.rt, "place", places)
+			h.Consumer, h.Target = p.consumer, p.target
 		}
 		if !slices.ContainsFunc(hands, func(o hand) bool { return o.ID == h.ID }) {
 			hands = append(hands, h)

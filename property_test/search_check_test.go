@@ -224,7 +224,7 @@ func (mv *move) checkOpen(before *world, a, b row) string {
 			return fmt.Sprintf("I3, I15: message %d was renewed otherwise than a lease may be", a.id)
 		}
 	case verbSettle, verbRelease, verbTakeAway:
-		if b.held() || a.attempt-b.attempt > 1 || b.attempt > a.attempt {
+		if b.held() || b.attempt != a.attempt-int(bit(mv.unspent)) {
 			return fmt.Sprintf("I11: message %d was let go and is not free, or counts wrong", a.id)
 		}
 	case verbResolve:

@@ -6,8 +6,9 @@ import "fmt"
 type move struct {
 	name    string
 	verb    verb
-	worker  int // of a worker's move
-	message int // of a move about one message
+	worker  int  // of a worker's move
+	message int  // of a move about one message
+	unspent bool // the attempt is given back
 	do      func(*world) bool
 }
 
@@ -115,14 +116,14 @@ func (u *universe) handlerMoves(worker int, who string, message int) []move {
 	all := []move{
 		{name: "lease", verb: verbLease, do: func(w *world) bool { return w.leaseOne(worker, message) }},
 		{name: "renew", verb: verbRenew, do: with(func(w *world, h handle) { w.renew(h, leaseUnits) })},
-		{name: "release", verb: verbRelease, do: with(func(w *world, h handle) { w.release(h) })},
+		{name: "release", verb: verbRelease, unspent: true, do: with(func(w *world, h handle) { w.release(h) })},
 		{name: "settle as delivered", verb: verbSettle, do: with(func(w *world, h handle) { w.deliver(u.settler, h, "") })},
 		{name: "settle as dead", verb: verbSettle, do: with(func(w *world, h handle) { w.bury(u.settler, h, "permanent", "") })},
 		{name: "settle as parked", verb: verbSettle, do: with(func(w *world, h handle) { w.park(u.settler, h, "") })},
 		{name: "settle for a retry", verb: verbSettle, do: with(func(w *world, h handle) {
 			w.retry(u.settler, h, retrying{delay: delayUnits})
 		})},
-		{name: "settle for an unspent retry", verb: verbSettle, do: with(func(w *world, h handle) {
+		{name: "settle for an unspent retry", verb: verbSettle, unspent: true, do: with(func(w *world, h handle) {
 			w.retry(u.settler, h, retrying{delay: delayUnits, unspent: true, unsure: w.row(message).unsure})
 		})},
 	}

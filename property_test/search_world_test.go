@@ -162,8 +162,7 @@ func (w *world) putMessage(b *bits, i int, r *row, first int) {
 	b.put(worker, 2)
 	b.put(w.ahead(r.due, 0, delayUnits), 2)
 	b.put(w.ahead(r.until, 0, leaseUnits), 2)
-	grace := bit(r.epoch == 0) * graceUnits // of no concern once leased
-	b.put(w.ahead(r.expires, -grace, ageUnits)+graceUnits, 3)
+	b.put(w.ahead(r.expires, -graceUnits, ageUnits)+graceUnits, 3)
 }
 
 // ahead is an instant relative to now, drawn into the range where it matters.
