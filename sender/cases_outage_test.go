@@ -107,7 +107,7 @@ func TestC60Failover(t *testing.T) {
 	if err := schema.Up(t.Context(), r.beside.DB, schema.Config{}); err != nil {
 		t.Fatal(err)
 	}
-	readOnly, stopped := 4*time.Second, 5*time.Second
+	readOnly, stopped := 3*time.Second, 4*time.Second
 	if full {
 		readOnly, stopped = 30*time.Second, time.Minute
 	}
@@ -122,9 +122,9 @@ func TestC60Failover(t *testing.T) {
 		lasts      time.Duration
 		spares     string
 	}{
+		{"terminated", r.terminate, func() error { return nil }, 0, ""},
 		{"read-only", func() error { return r.setReadOnly("on") }, func() error { return r.setReadOnly("off") }, readOnly, "email"}, // lib/pq asks for read-write transactions by itself, which only a standby refuses
 		{"stopped", func() error { return server.Halt("immediate") }, server.Resume, stopped, ""},
-		{"terminated", r.terminate, func() error { return nil }, 0, ""},
 	} {
 		var all []outbox.Effect
 		var proceed []func()
