@@ -2,6 +2,7 @@ package sender
 
 import (
 	"cmp"
+	"math"
 	"slices"
 	"strings"
 	"time"
@@ -12,7 +13,7 @@ import (
 const (
 	maxDueLanes = 100_000     // what one scan lists
 	rescanEvery = time.Second // while there is something to lease
-	rescanShare = 10          // a scan comes no sooner than so many times what the last one took
+	rescanShare = 10          // a scan comes no sooner than so many times what the quicker of the last two took
 )
 
 // A schedule decides which lanes to lease from, in which order and how much of each, and when to look for lanes that have due messages (a
@@ -20,8 +21,8 @@ const (
 //
 // A scan puts every lane back to its front, and passes go on from their marks. What lies below a mark (a late commit, a lease that ran out
 // or was given back, a row that was locked) is found by the next scan. That follows as soon as the passes came back short, a second after
-// the last one otherwise, and after a poll when nothing is due; but scans never take more than about a tenth of the time, however many
-// dead entries they walk over.
+// the last one otherwise, and after a poll when nothing is due; but scans take no more than about a tenth of the time, however many dead
+// entries they walk over. A single slow one, which waited for a lock or a connection, says nothing of the next.
 type schedule struct {
 	poll   time.Duration
 	leases map[string]time.Duration // by kind
@@ -36,7 +37,7 @@ type schedule struct {
 	taken    map[outbox.Lane]int // messages taken and not let go
 
 	began, ended time.Time     // of the last scan
-	took         time.Duration // it and the first pass after it
+	took, before time.Duration // it and the first pass after it, and the same of the scan before it
 	fresh        bool          // no pass since then
 	fruitful     bool          // a pass since then leased or buried something
 	woken        bool          // something was committed since it began
@@ -61,6 +62,7 @@ type lane struct {
 func newSchedule(poll time.Duration, leases map[string]time.Duration) *schedule {
 	return &schedule{
 		poll:     poll,
+		took:     math.MaxInt64, // before the first scan none was quicker
 		leases:   leases,
 		troubles: map[outbox.Lane]*trouble{},
 		taken:    map[outbox.Lane]int{},
@@ -82,7 +84,7 @@ func (s *schedule) scanAt() time.Time {
 	case s.leasable():
 		at = s.began.Add(rescanEvery)
 	}
-	if earliest := s.ended.Add(rescanShare * s.took); at.Before(earliest) {
+	if earliest := s.ended.Add(rescanShare * min(s.took, s.before)); at.Before(earliest) {
 		return earliest
 	}
 	return at
@@ -93,7 +95,7 @@ func (s *schedule) scan() { s.woken = false }
 
 // scanned takes in what a scan found.
 func (s *schedule) scanned(due []outbox.DueLane, began, ended time.Time) {
-	s.began, s.ended, s.took = began, ended, ended.Sub(began)
+	s.began, s.ended, s.took, s.before = began, ended, ended.Sub(began), s.took
 	s.fresh, s.fruitful = true, false
 	known, tenants := s.lanes, s.ring
 	s.lanes, s.ring, s.open = make(map[outbox.Lane]*lane, len(due)), nil, len(due)

@@ -206,6 +206,18 @@ func TestScanAt(t *testing.T) {
 		{"nothing due", func(b *backlog) { b.scanned(nil, b.now, b.now.Add(took)) }, 500 * time.Millisecond},
 		{"something due", func(b *backlog) { b.scanned(one, b.now, b.now.Add(took)) }, time.Second},
 		{"an expensive scan", func(b *backlog) { b.scanned(nil, b.now, b.now.Add(time.Minute)) }, 11 * time.Minute},
+		{"one slow scan", func(b *backlog) {
+			b.scanned(nil, b.now, b.now.Add(took))
+			b.scanned(nil, b.now, b.now.Add(time.Minute))
+		}, time.Minute + 10*took},
+		{"a quick scan after a slow one", func(b *backlog) {
+			b.scanned(nil, b.now, b.now.Add(time.Minute))
+			b.scanned(nil, b.now, b.now.Add(took))
+		}, 500 * time.Millisecond},
+		{"two slow scans", func(b *backlog) {
+			b.scanned(nil, b.now, b.now.Add(time.Hour))
+			b.scanned(nil, b.now, b.now.Add(time.Minute))
+		}, 11 * time.Minute},
 		{"a commit", func(b *backlog) {
 			b.scanned(nil, b.now, b.now.Add(took))
 			b.wake()
@@ -239,7 +251,7 @@ func TestScanAt(t *testing.T) {
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			t.Parallel()
-			b := newBacklog(t, nil)
+			b := &backlog{schedule: newSchedule(500*time.Millisecond, nil), now: time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)}
 			test.after(b)
 			if got := b.scanAt().Sub(b.now); got != test.want {
 				t.Errorf("the next scan is due after %v, want %v", got, test.want)
