@@ -25,8 +25,8 @@ func TestMain(m *testing.M) {
 	if _, given := os.LookupEnv("RAPID_STEPS"); !given {
 		flag.Set("rapid.steps", "60") // of one check, on average: enough for a message to live, die and come back
 	}
-	if _, given := os.LookupEnv("RAPID_CHECKS"); !given && raceDetector {
-		flag.Set("rapid.checks", "10")
+	if _, given := os.LookupEnv("RAPID_CHECKS"); !given && os.Getenv("FENCEPOST_FULL") == "" {
+		flag.Set("rapid.checks", "20")
 	}
 	pgtest.Main(m)
 }

@@ -1,6 +1,7 @@
 package property_test
 
 import (
+	"flag"
 	"fmt"
 	"maps"
 	"slices"
@@ -9,7 +10,7 @@ import (
 )
 
 const (
-	leastSteps = 5_000   // of a run
+	leastSteps = 5_000   // of a run that is not brief
 	fullSteps  = 200_000 // from here everything must have happened fullCount times
 	fullCount  = 20
 )
@@ -32,13 +33,15 @@ func (c *tally) count(action, result string) {
 	c.counts[action][result]++
 }
 
-// brief says that a run is too short for all that is foreseen to happen.
-func brief() bool { return testing.Short() || raceDetector }
+// brief says that fewer checks were asked for than it takes for all that is foreseen to happen.
+func brief() bool {
+	return testing.Short() || flag.Lookup("rapid.checks").Value.(flag.Getter).Get().(int) < 100
+}
 
 // wantsMore says whether a run goes on. What is rare may take a while, but not for ever.
 func (c *tally) wantsMore() bool {
 	if brief() {
-		return c.steps < leastSteps/10
+		return c.steps == 0
 	}
 	return c.steps < leastSteps || c.steps < 10*leastSteps && len(c.missing(1)) > 0
 }

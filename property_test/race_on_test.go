@@ -1,5 +1,0 @@
-//go:build race
-
-package property_test
-
-const raceDetector = true
