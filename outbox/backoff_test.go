@@ -32,7 +32,7 @@ func TestC13BackoffNeverWraps(t *testing.T) {
 			for _, jitter := range []int{NoJitter, 1, 20, 100} {
 				b := newBench(t, Config{}, Policy{InitialDelay: initial, MaxDelay: limit, Jitter: jitter})
 				for _, attempt := range attempts {
-					delay := b.box.retryDelay(b.consumer, Message{Key: "k"}, attempt)
+					delay := b.box.RetryDelay(b.consumer, Message{Key: "k"}, attempt)
 					if delay <= 0 || delay > limit || micros(delay) <= 0 {
 						t.Errorf("initial %v, cap %v, jitter %d, attempt %d: %v", initial, limit, jitter, attempt, delay)
 					}
@@ -51,8 +51,8 @@ func TestC14JitterSpreads(t *testing.T) {
 	var delays []time.Duration
 	for i := range n {
 		m := Message{Consumer: "wallets", Key: fmt.Sprintf("order-%d", i)}
-		delay := b.box.retryDelay(b.consumer, m, 1)
-		if again := b.box.retryDelay(b.consumer, m, 1); again != delay {
+		delay := b.box.RetryDelay(b.consumer, m, 1)
+		if again := b.box.RetryDelay(b.consumer, m, 1); again != delay {
 			t.Fatalf("the same message and attempt gave %v and %v", delay, again)
 		}
 		if delay <= 24*time.Second || delay > 30*time.Second {
@@ -120,7 +120,7 @@ func TestCustomBackoffIsContained(t *testing.T) {
 			Logger:   log.logger(),
 		}, Policy{Backoff: test.backoff, InitialDelay: 2 * time.Second, MaxDelay: time.Minute, Jitter: NoJitter})
 		for range 2 {
-			if got := b.box.retryDelay(b.consumer, Message{Key: "k"}, 3); got != test.want {
+			if got := b.box.RetryDelay(b.consumer, Message{Key: "k"}, 3); got != test.want {
 				t.Errorf("%s: %v, want %v", name, got, test.want)
 			}
 		}

@@ -41,7 +41,7 @@ func (b *Box) decide(c *Consumer, s Settling) decision {
 	case verdict == VerdictMoot:
 		return decision{verb: verbBury, cause: CauseMoot, reason: reason}
 	case verdict == VerdictUnavailable:
-		return decision{verb: verbRetryUnspent, delay: b.retryDelay(c, m, max(s.Failures, 1)), unsure: m.Unsure, reason: reason}
+		return decision{verb: verbRetryUnspent, delay: b.RetryDelay(c, m, max(s.Failures, 1)), unsure: m.Unsure, reason: reason}
 	case verdict == VerdictSnoozed && c.policy.MaxSnooze > 0:
 		return decision{verb: verbRetryUnspent, delay: snooze(c.policy, outcome.snooze), unsure: m.Unsure, reason: reason}
 	case verdict == VerdictUnknown && (spent || !s.Reconciles):
@@ -49,7 +49,7 @@ func (b *Box) decide(c *Consumer, s Settling) decision {
 	case spent:
 		return decision{verb: verbBury, cause: CauseAttempts, reason: reason}
 	default:
-		return decision{verb: verbRetry, delay: b.retryDelay(c, m, m.Attempt), unsure: verdict == VerdictUnknown, reason: reason}
+		return decision{verb: verbRetry, delay: b.RetryDelay(c, m, m.Attempt), unsure: verdict == VerdictUnknown, reason: reason}
 	}
 }
 

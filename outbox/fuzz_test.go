@@ -67,7 +67,7 @@ func FuzzRetryDelay(f *testing.F) {
 		}
 		policy, m := consumer.Policy(), Message{Consumer: "c", Key: key}
 		base := curve(policy.InitialDelay, policy.MaxDelay, attempt)
-		delay := box.retryDelay(consumer, m, attempt)
+		delay := box.RetryDelay(consumer, m, attempt)
 		least := float64(base) * float64(100-policy.Jitter) / 100
 		if delay <= 0 || delay > base || base > policy.MaxDelay || float64(delay) < least*(1-1e-9)-1 {
 			t.Errorf("attempt %d of %+v: %v from %v", attempt, policy, delay, base)
@@ -75,7 +75,7 @@ func FuzzRetryDelay(f *testing.F) {
 		if next := curve(policy.InitialDelay, policy.MaxDelay, attempt+1); attempt < math.MaxInt && next < base {
 			t.Errorf("attempt %d of %+v: %v, then %v", attempt, policy, base, next)
 		}
-		if again := box.retryDelay(consumer, m, attempt); again != delay {
+		if again := box.RetryDelay(consumer, m, attempt); again != delay {
 			t.Errorf("attempt %d of %+v: %v, then %v", attempt, policy, delay, again)
 		}
 	})

@@ -38,7 +38,9 @@ func (w *worker) acceptsLate(h *held) bool {
 // noteTarget keeps count of the failures of a lane's target. Every other outcome shows that the target can be reached.
 func (w *worker) noteTarget(h *held) {
 	if h.outcome.Verdict() == outbox.VerdictUnavailable {
-		h.failures = w.schedule.unavailable(h.Lane(), h.started, h.done)
+		h.failures = w.schedule.unavailable(h.Lane(), h.started, h.done, func(failures int) time.Duration {
+			return w.box.RetryDelay(w.consumer, h.Message, failures)
+		})
 	} else {
 		w.schedule.reached(h.Lane())
 	}

@@ -284,6 +284,11 @@ func TestExhausted(t *testing.T) {
 	}
 }
 
+// after is a delay that does not depend on the failures.
+func after(delay time.Duration) func(int) time.Duration {
+	return func(int) time.Duration { return delay }
+}
+
 func TestUnavailableLaneIsProbed(t *testing.T) {
 	t.Parallel()
 	dead, fine := laneOf("a", 0), laneOf("b", 0)
@@ -295,15 +300,11 @@ func TestUnavailableLaneIsProbed(t *testing.T) {
 	b.now = b.now.Add(time.Second)
 	for range 3 { // they ran beside each other
 		b.let(dead)
-		if n := b.unavailable(dead, started, b.now); n != 1 {
+		if n := b.unavailable(dead, started, b.now, after(30*time.Second)); n != 1 {
 			t.Errorf("%d failures in a row, want 1", n)
 		}
 	}
-	if got := b.pass(10); got[dead] != 0 || got[fine] != 10 {
-		t.Errorf("before the delay is known a pass leased %v", got)
-	}
-	b.delayed(dead, b.now.Add(30*time.Second))
-	if got := b.pass(10); got[dead] != 0 || b.mayStart(dead, b.now) {
+	if got := b.pass(10); got[dead] != 0 || got[fine] != 10 || b.mayStart(dead, b.now) {
 		t.Errorf("within the delay a pass leased %v", got)
 	}
 	b.now = b.now.Add(30 * time.Second)
@@ -318,10 +319,10 @@ func TestUnavailableLaneIsProbed(t *testing.T) {
 		t.Errorf("beside the probe a pass leased %v", got)
 	}
 	b.let(dead)
-	if n := b.unavailable(dead, b.now, b.now.Add(time.Second)); n != 2 {
+	if n := b.unavailable(dead, b.now, b.now.Add(time.Second), after(0)); n != 2 {
 		t.Errorf("%d failures in a row, want 2", n)
 	}
-	b.delayed(dead, b.now)
+	b.now = b.now.Add(time.Second)
 	b.pass(10)
 	b.take(dead)
 	b.reached(dead)
@@ -335,8 +336,7 @@ func TestTroubleIsForgotten(t *testing.T) {
 	t.Parallel()
 	name := laneOf("", 0)
 	b := newBacklog(t, map[outbox.Lane]int{name: 1})
-	b.unavailable(name, b.now, b.now)
-	b.delayed(name, b.now)
+	b.unavailable(name, b.now, b.now, after(0))
 	b.now = b.now.Add(2 * forgetAfter)
 	b.rescan()
 	if len(b.troubles) != 1 {

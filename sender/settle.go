@@ -69,7 +69,7 @@ func (w *worker) record(batch []*held) {
 		if err == nil {
 			w.outage.worked(settling, now)
 		}
-		w.settled(batch, results, now)
+		w.settled(batch, results)
 		w.take(successors, lease, since)
 		if followErr != nil {
 			w.outage.failed(leasing, followErr, now)
@@ -91,7 +91,7 @@ func ended(settlings []outbox.Settling, results []outbox.Result) []outbox.Messag
 
 // settled takes in the answer to a settle. What was not answered is settled again until its lease ends; results are nil when no statement was
 // sent.
-func (w *worker) settled(batch []*held, results []outbox.Result, now time.Time) {
+func (w *worker) settled(batch []*held, results []outbox.Result) {
 	var unanswered []*held
 	for i, h := range batch {
 		if results == nil || results[i].Status == outbox.SettleUnknown {
@@ -100,7 +100,7 @@ func (w *worker) settled(batch []*held, results []outbox.Result, now time.Time) 
 			continue
 		}
 		w.tally(h.outcome, results[i])
-		w.dismiss(h, now.Add(results[i].Delay))
+		w.dismiss(h)
 	}
 	w.finished = append(unanswered, w.finished...)
 	w.pressing = slices.ContainsFunc(w.finished, (*held).pressing)
@@ -136,7 +136,7 @@ func (w *worker) dropUnanswered(now time.Time) {
 		}
 		w.reportUnanswered(h)
 		w.counts.Lost++
-		w.dismiss(h, now)
+		w.dismiss(h)
 		return true
 	})
 	w.pressing = slices.ContainsFunc(w.finished, (*held).pressing)
@@ -148,12 +148,9 @@ func (w *worker) reportUnanswered(h *held) {
 		"id", h.ID, "key", h.Key, "epoch", h.Epoch, "outcome", h.outcome.Verdict().String())
 }
 
-// dismiss lets go of a message whose outcome is recorded or given up. Its lane, if unavailable, may be probed from then on.
-func (w *worker) dismiss(h *held, probe time.Time) {
+// dismiss lets go of a message whose outcome is recorded or given up.
+func (w *worker) dismiss(h *held) {
 	if h.OrderKey != "" {
 		w.following--
-	}
-	if h.outcome.Verdict() == outbox.VerdictUnavailable {
-		w.schedule.delayed(h.Lane(), probe)
 	}
 }

@@ -17,12 +17,12 @@ type trouble struct {
 	failures int       // in a row
 	last     time.Time // when the last failure that counts came in
 	until    time.Time // no probe before
-	waiting  bool      // for the delay of the last failure to be known
 }
 
 // unavailable says that the target of a lane was not reached by a handler that started then, and gives the count of failures in a row.
-// Handlers that ran beside each other fail together: that is one failure.
-func (s *schedule) unavailable(name outbox.Lane, started, now time.Time) int {
+// Handlers that ran beside each other fail together: that is one failure. The next probe waits for the delay that comes with the count,
+// whatever becomes of the message.
+func (s *schedule) unavailable(name outbox.Lane, started, now time.Time, delay func(failures int) time.Duration) int {
 	t := s.troubles[name]
 	if t == nil {
 		t = &trouble{}
@@ -32,15 +32,8 @@ func (s *schedule) unavailable(name outbox.Lane, started, now time.Time) int {
 		t.failures++
 		t.last = now
 	}
-	t.waiting = true
+	t.until = now.Add(delay(t.failures))
 	return t.failures
-}
-
-// delayed says when the lane may be probed again, at the soonest.
-func (s *schedule) delayed(name outbox.Lane, until time.Time) {
-	if t := s.troubles[name]; t != nil {
-		t.until, t.waiting = until, false
-	}
 }
 
 // reached says that the target of a lane was reached.
@@ -62,7 +55,7 @@ func (s *schedule) mayStart(name outbox.Lane, now time.Time) bool {
 	return t == nil || s.taken[name] == 1 && t.ready(now)
 }
 
-func (t *trouble) ready(now time.Time) bool { return !t.waiting && !now.Before(t.until) }
+func (t *trouble) ready(now time.Time) bool { return !now.Before(t.until) }
 
 // probe gives the pass that leases one message of each lane that may be probed.
 func (s *schedule) probe(now time.Time, room int) (plan, bool) {

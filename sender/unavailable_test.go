@@ -117,3 +117,41 @@ func TestUnavailableTargetKeepsNothingWaiting(t *testing.T) {
 		}
 	})
 }
+
+// The probe waits for its delay, whatever became of the settle.
+func TestProbeWaitsThoughTheSettleWasLost(t *testing.T) {
+	for name, lose := range map[string]func(*bench, outbox.Message){
+		"stale": func(b *bench, m outbox.Message) {
+			if _, err := b.box.Cancel(b.Context(), outbox.AllTenants, []int64{m.ID}, outbox.By{Actor: "op", Reason: "wrong"}); err != nil {
+				b.Error(err)
+			}
+		},
+		"unanswered": func(b *bench, _ outbox.Message) { b.failing("SettleRetry", errDown) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			inBubble(t, outbox.Policy{InitialDelay: 2 * time.Minute, Jitter: outbox.NoJitter}, func(b *bench) {
+				b.enqueue(many(3)...)
+				var performed journal
+				stop := b.run(b.sender(Config{Slots: 1, Handlers: doing(func(_ context.Context, m outbox.Message) error {
+					performed.note(m)
+					lose(b, m)
+					return outbox.Unavailable(errors.New("connection refused"))
+				})}))
+				wait(time.Minute) // the lease is over
+				b.failing("SettleRetry", nil)
+				wait(59 * time.Second)
+				if got := performed.list(); len(got) != 1 {
+					b.Errorf("within the delay performed %v", got)
+				}
+				wait(3 * time.Second)
+				if got := performed.list(); len(got) != 2 {
+					b.Errorf("after the delay performed %v", got)
+				}
+				b.failing("SettleRetry", nil)
+				if err := stop(); err != nil {
+					b.Error(err)
+				}
+			})
+		})
+	}
+}
