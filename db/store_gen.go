@@ -90,8 +90,11 @@ type Settler interface {
 
 // Operator is the part of Store that queries/postgres/operate.sql serves.
 type Operator interface {
-	// CancelOpen ends open messages, leased ones included: a running handler learns of it at its next renewal and its settle is stale.
-	// Guard: ids, scope, open. Index: primary keys. Locks: queue rows, then order leases, in id order.
+	// CancelOpen ends open messages, leased ones included: a running handler learns of it at its next renewal and its settle is stale. An
+	// ordered one that is leased while this statement waits for it does not come back, though it is open: this statement cannot see its order
+	// lease, which would hold the key until it ran out. Ask again.
+	// Guard: ids, scope, open, for an order key no lease since the statement began. Index: primary keys. Locks: queue rows, then order leases,
+	// in id order.
 	CancelOpen(ctx context.Context, arg CancelOpenParams) ([]int64, error)
 
 	// PauseLane stops the lanes it names (each name may be the wildcard '*') until ResumeLane of the same four names.
@@ -99,8 +102,9 @@ type Operator interface {
 	PauseLane(ctx context.Context, arg PauseLaneParams) ([]time.Time, error)
 
 	// ReleaseWorker takes the leases of one named worker away; the attempts stay spent, and a later settle of that worker is stale. It
-	// looks at the open messages above after_id, at most examine of them, and returns the last one seen with released false.
-	// Guard: worker name, scope, leased. Index: queue_pkey, worker_name. Locks: queue rows, then order leases, in id order.
+	// looks at the open messages above after_id, at most examine of them, and returns the last one seen with released false. A lease granted
+	// while it waits for the row stays: its order lease is younger than the statement's snapshot.
+	// Guard: worker name, scope, leased by the token it saw. Index: queue_pkey, worker_name. Locks: queue rows, then order leases, in id order.
 	ReleaseWorker(ctx context.Context, arg ReleaseWorkerParams) ([]ReleaseWorkerRow, error)
 
 	// ReplayDead brings dead messages back: at once due, their age starting anew, the epoch kept, one more lease always possible. With reset

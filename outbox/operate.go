@@ -41,10 +41,14 @@ type operation struct {
 	done    State  // of the messages it changes
 	missed  Status // of those in another state
 	unknown Status // of those not in the scope
+	ends    bool   // every open message: one that is missed was leased at that moment, and is tried again
 	run     func(ids []int64, by By) ([]int64, error)
 }
 
-// operate runs an operation and asks what stands where it changed nothing: two statements at most. Answers are in the order of ids.
+// operationTries bounds how often an operation meets messages that are leased at that moment.
+const operationTries = 10
+
+// operate runs an operation and asks what stands where it changed nothing. Answers are in the order of ids.
 func (b *Box) operate(ctx context.Context, scope Scope, ids []int64, by By, op operation) ([]Acted, error) {
 	var found problems
 	scope.check(&found)
@@ -56,16 +60,19 @@ func (b *Box) operate(ctx context.Context, scope Scope, ids []int64, by By, op o
 	if len(ids) == 0 {
 		return nil, nil
 	}
-	changed, err := op.run(distinct(ids), by)
-	if err != nil {
-		return nil, failed(op.verb, err)
-	}
 	answers := make(map[int64]Acted, len(ids))
-	for _, id := range changed {
-		answers[id] = Acted{ID: id, Status: Done, State: op.done}
-	}
-	if err := b.classifyMissed(ctx, scope, distinct(ids), op, answers); err != nil {
-		return nil, failed(op.verb, err)
+	rest := distinct(ids)
+	for try := 0; len(rest) > 0 && try < operationTries; try++ {
+		changed, err := op.run(rest, by)
+		if err != nil {
+			return nil, failed(op.verb, err)
+		}
+		for _, id := range changed {
+			answers[id] = Acted{ID: id, Status: Done, State: op.done}
+		}
+		if rest, err = b.classifyMissed(ctx, scope, rest, op, answers); err != nil {
+			return nil, failed(op.verb, err)
+		}
 	}
 	inOrder := make([]Acted, len(ids))
 	for i, id := range ids {
@@ -74,21 +81,24 @@ func (b *Box) operate(ctx context.Context, scope Scope, ids []int64, by By, op o
 	return inOrder, nil
 }
 
-// classifyMissed answers for the ids that an operation did not change.
-func (b *Box) classifyMissed(ctx context.Context, scope Scope, ids []int64, op operation, answers map[int64]Acted) error {
+// classifyMissed answers for the ids that an operation did not change, and gives those to try again.
+func (b *Box) classifyMissed(ctx context.Context, scope Scope, ids []int64, op operation, answers map[int64]Acted) (again []int64, err error) {
 	missed := slices.DeleteFunc(ids, func(id int64) bool { return answers[id].Status == Done })
 	if len(missed) == 0 {
-		return nil
+		return nil, nil
 	}
 	fates, err := b.findFates(ctx, scope, missed)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	for _, id := range missed {
 		answers[id] = Acted{ID: id, Status: op.unknown}
 		if fate, ok := fates[id]; ok {
 			answers[id] = Acted{ID: id, Status: op.missed, State: State(fate.State)}
+			if op.ends && answers[id].State.open() {
+				again = append(again, id)
+			}
 		}
 	}
-	return nil
+	return again, nil
 }

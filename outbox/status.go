@@ -14,6 +14,8 @@ const (
 	StateExpired   State = "expired"
 )
 
+func (s State) open() bool { return s == StatePending || s == StateLeased || s == StateParked }
+
 // A Status is what a call did about one effect or message.
 type Status string
 

@@ -1,12 +1,19 @@
 -- Operate: what people do to messages. Every act carries an actor and a reason and writes its audit row in the same statement.
 
--- CancelOpen ends open messages, leased ones included: a running handler learns of it at its next renewal and its settle is stale.
--- Guard: ids, scope, open. Index: primary keys. Locks: queue rows, then order leases, in id order.
+-- CancelOpen ends open messages, leased ones included: a running handler learns of it at its next renewal and its settle is stale. An
+-- ordered one that is leased while this statement waits for it does not come back, though it is open: this statement cannot see its order
+-- lease, which would hold the key until it ran out. Ask again.
+-- Guard: ids, scope, open, for an order key no lease since the statement began. Index: primary keys. Locks: queue rows, then order leases,
+-- in id order.
 -- name: CancelOpen :many
 WITH gone AS (
     DELETE FROM outbox.queue AS q
     WHERE q.message_id = ANY (sqlc.arg(ids)::bigint[])
         AND (sqlc.arg(all_tenants)::boolean OR q.tenant = ANY (sqlc.arg(scope)::text[]))
+        AND (q.order_key = ''
+            OR q.token = '\x00000000000000000000000000000000'::bytea
+            -- Read with the snapshot that the deletion of order leases has, even where the row itself was waited for.
+            OR q.token = ANY (ARRAY(SELECT s.token FROM outbox.queue AS s WHERE s.message_id = ANY (sqlc.arg(ids)::bigint[]))))
     RETURNING q.message_id, q.attempt, q.epoch, q.replays, q.replayed_at, q.state, q.tenant, q.order_key
 ),
 freed AS (
@@ -173,11 +180,12 @@ audited AS (
 SELECT l.paused_at::timestamptz AS paused_at FROM lifted AS l;
 
 -- ReleaseWorker takes the leases of one named worker away; the attempts stay spent, and a later settle of that worker is stale. It
--- looks at the open messages above after_id, at most examine of them, and returns the last one seen with released false.
--- Guard: worker name, scope, leased. Index: queue_pkey, worker_name. Locks: queue rows, then order leases, in id order.
+-- looks at the open messages above after_id, at most examine of them, and returns the last one seen with released false. A lease granted
+-- while it waits for the row stays: its order lease is younger than the statement's snapshot.
+-- Guard: worker name, scope, leased by the token it saw. Index: queue_pkey, worker_name. Locks: queue rows, then order leases, in id order.
 -- name: ReleaseWorker :many
 WITH seen AS (
-    SELECT q.message_id, q.leased_by, q.tenant
+    SELECT q.message_id, q.leased_by, q.token, q.tenant
     FROM outbox.queue AS q
     WHERE q.message_id > sqlc.arg(after_id)::bigint
     ORDER BY q.message_id
@@ -195,8 +203,12 @@ released AS (
         WHERE s.leased_by IN (SELECT w.id FROM outbox.worker AS w WHERE w.name = sqlc.arg(worker)::text)
             AND (sqlc.arg(all_tenants)::boolean OR s.tenant = ANY (sqlc.arg(scope)::text[]))
     ))
-    AND q.leased_by IN (SELECT w.id FROM outbox.worker AS w WHERE w.name = sqlc.arg(worker)::text)
-    AND q.token <> '\x00000000000000000000000000000000'::bytea
+    AND q.token = ANY (ARRAY(
+        SELECT s.token
+        FROM seen AS s
+        WHERE s.leased_by IN (SELECT w.id FROM outbox.worker AS w WHERE w.name = sqlc.arg(worker)::text)
+            AND s.token <> '\x00000000000000000000000000000000'::bytea
+    ))
     RETURNING q.message_id, q.tenant, q.order_key
 ),
 freed AS (
