@@ -9,9 +9,10 @@ import (
 // its last attempt it is performed alone, so that the innocent get through and the guilty takes nobody along. Both the wait for the others
 // to finish and the time it is left alone end after a third of the shortest lease, since it may also be one of many that run for hours.
 
-// suspect says whether a message is on its last attempt after one whose end nobody knows.
+// suspect says whether a message is on its last attempt after a lease that was lost. Where outcomes are reconciled an unsure one has more
+// likely had an Unknown outcome, and Reconcile is asked before anything that may kill.
 func (w *worker) suspect(h *held) bool {
-	return h.Unsure && h.Attempt >= w.consumer.Policy().MaxAttempts
+	return h.Unsure && h.handler.Reconcile == nil && h.Attempt >= w.consumer.Policy().MaxAttempts
 }
 
 // seclude prepares for a suspect that waits, by giving back all else that waits. It says whether nothing may start yet.

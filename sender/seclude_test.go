@@ -2,6 +2,7 @@ package sender
 
 import (
 	"context"
+	"errors"
 	"slices"
 	"testing"
 	"time"
@@ -62,6 +63,26 @@ func TestSuspectsDoNotHoldUpOthers(t *testing.T) {
 		wait(2 * time.Minute)
 		if got := performed.list(); len(got) != 4 || !slices.IsSorted(got) {
 			b.Errorf("after %v performed %v", time.Since(began), got)
+		}
+		if err := stop(); err != nil {
+			b.Error(err)
+		}
+	})
+}
+
+// Messages that are unsure since their outcome was Unknown run beside each other on their last attempt too.
+func TestUnknownOutcomesAreNoSuspects(t *testing.T) {
+	inBubble(t, outbox.Policy{MaxAttempts: 2, InitialDelay: time.Second, Jitter: outbox.NoJitter}, func(b *bench) {
+		var asked target
+		handler := Handler{
+			Do:        func(context.Context, outbox.Message) error { return outbox.Unknown(errors.New("no answer")) },
+			Reconcile: func(ctx context.Context, m outbox.Message) (Outcome, error) { return Delivered, asked.do(ctx, m) },
+		}
+		b.enqueue(many(8)...)
+		stop := b.run(b.sender(Config{Handlers: Handlers{"charge": handler}}))
+		wait(10 * time.Second)
+		if _, atOnce := asked.read(); len(b.outcomes()) != 8 || atOnce != 8 {
+			b.Errorf("settled %v, %d at once", b.outcomes(), atOnce)
 		}
 		if err := stop(); err != nil {
 			b.Error(err)
