@@ -191,24 +191,21 @@ WITH seen AS (
     ORDER BY q.message_id
     LIMIT sqlc.arg(examine)::integer
 ),
+theirs AS (
+    SELECT s.message_id, s.token
+    FROM seen AS s
+    WHERE s.leased_by = ANY (ARRAY(SELECT w.id FROM outbox.worker AS w WHERE w.name = sqlc.arg(worker)::text))
+        AND s.token <> '\x00000000000000000000000000000000'::bytea
+        AND (sqlc.arg(all_tenants)::boolean OR s.tenant = ANY (sqlc.arg(scope)::text[]))
+),
 released AS (
     UPDATE outbox.queue AS q
     SET token = '\x00000000000000000000000000000000',
         leased_until = '0001-01-01 00:00:00+00',
         leased_by = 0,
         unsure = true
-    WHERE q.message_id = ANY (ARRAY(
-        SELECT s.message_id
-        FROM seen AS s
-        WHERE s.leased_by IN (SELECT w.id FROM outbox.worker AS w WHERE w.name = sqlc.arg(worker)::text)
-            AND (sqlc.arg(all_tenants)::boolean OR s.tenant = ANY (sqlc.arg(scope)::text[]))
-    ))
-    AND q.token = ANY (ARRAY(
-        SELECT s.token
-        FROM seen AS s
-        WHERE s.leased_by IN (SELECT w.id FROM outbox.worker AS w WHERE w.name = sqlc.arg(worker)::text)
-            AND s.token <> '\x00000000000000000000000000000000'::bytea
-    ))
+    WHERE q.message_id = ANY (ARRAY(SELECT t.message_id FROM theirs AS t))
+        AND q.token = ANY (ARRAY(SELECT t.token FROM theirs AS t))
     RETURNING q.message_id, q.tenant, q.order_key
 ),
 freed AS (
