@@ -157,9 +157,12 @@ func (r *settleRun) classifyStale(ctx context.Context, places []int) error {
 	for _, i := range places {
 		m := r.settlings[i].Message
 		fate, found := fates[m.ID]
-		recorded := found && r.decisions[i].recorded(m, fate)
-		r.results[i] = Result{Status: StaleLease, Attempt: m.Attempt, Recorded: recorded}
-		if recorded && State(fate.State) == StateDead {
+		r.results[i] = Result{Status: StaleLease, Attempt: m.Attempt}
+		if !found || !r.decisions[i].recorded(m, fate) {
+			continue
+		}
+		r.results[i].Recorded, r.results[i].State = true, State(fate.State)
+		if State(fate.State) == StateDead {
 			// Nobody has told of this death, since the answer of the settle that recorded it was lost.
 			r.box.reportDead(ctx, Burial{Message: m, Cause: Cause(fate.Cause), Reason: fate.Reason})
 		}

@@ -32,6 +32,8 @@ type Result struct {
 	Reason string
 	// Recorded, of a StaleLease: the same outcome stands recorded for this very lease, so an earlier settle of it succeeded.
 	Recorded bool
+	// State, where Recorded, is what that settle made of the message: delivered, dead, parked or pending.
+	State State
 }
 
 // Settle records what came of one leased message: see SettleMany.

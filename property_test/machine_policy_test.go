@@ -153,5 +153,9 @@ func (r ruling) standsAs(s state) bool {
 // stale is the answer to a settle that changes nothing; recorded, when what stands is this very outcome of this very lease: an earlier
 // settle whose answer was lost.
 func (r ruling) stale(recorded bool) outbox.Result {
-	return outbox.Result{Status: outbox.StaleLease, Attempt: r.hand.Attempt, Recorded: recorded}
+	result := outbox.Result{Status: outbox.StaleLease, Attempt: r.hand.Attempt, Recorded: recorded}
+	if recorded {
+		result.State = outbox.State(r.before.state.String())
+	}
+	return result
 }

@@ -93,7 +93,7 @@ type Counts struct {
 	Retried   int // failed, and due again later
 	Dead      int // at a settle or at a lease
 	Parked    int
-	Released  int // given back, not performed or interrupted
+	Released  int // given back, not performed or interrupted, or lost until then
 	Lost      int // the lease was lost or the message cancelled: nothing was recorded by this sender
 }
 

@@ -99,20 +99,21 @@ func (w *worker) settled(batch []*held, results []outbox.Result) {
 			unanswered = append(unanswered, h)
 			continue
 		}
-		w.tally(h.outcome, results[i])
+		w.tally(results[i])
 		w.dismiss(h)
 	}
 	w.finished = append(unanswered, w.finished...)
 	w.pressing = slices.ContainsFunc(w.finished, (*held).pressing)
 }
 
-func (w *worker) tally(outcome outbox.Outcome, result outbox.Result) {
+// tally counts a result, be it one of an earlier settle whose answer was lost.
+func (w *worker) tally(result outbox.Result) {
 	switch {
-	case result.Status == outbox.Acknowledged, result.Recorded && outcome.Verdict() == outbox.VerdictDelivered:
+	case result.Status == outbox.Acknowledged, result.State == outbox.StateDelivered:
 		w.counts.Delivered++
-	case result.Status == outbox.DeadLettered:
+	case result.Status == outbox.DeadLettered, result.State == outbox.StateDead:
 		w.counts.Dead++
-	case result.Status == outbox.Parked:
+	case result.Status == outbox.Parked, result.State == outbox.StateParked:
 		w.counts.Parked++
 	case result.Status == outbox.RetryScheduled, result.Recorded:
 		w.counts.Retried++

@@ -182,3 +182,34 @@ func TestSuccessorsDoNotCrowd(t *testing.T) {
 		}
 	})
 }
+
+// What a settle recorded whose answer was lost is counted as what it was.
+func TestLostAnswersAreCounted(t *testing.T) {
+	for name, test := range map[string]struct {
+		err  error
+		want Counts
+	}{
+		"delivered": {nil, Counts{Leased: 1, Delivered: 1}},
+		"retried":   {errors.New("no"), Counts{Leased: 1, Retried: 1}},
+		"dead":      {outbox.Permanent(errors.New("no")), Counts{Leased: 1, Dead: 1}},
+		"parked":    {outbox.Unknown(errors.New("no")), Counts{Leased: 1, Parked: 1}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			inBubble(t, outbox.Policy{}, func(b *bench) {
+				lost := 0
+				b.store.Hook(memdb.Hook{After: func(_ context.Context, call memdb.Call, err error) error {
+					if strings.HasPrefix(call.Operation, "Settle") && err == nil && lost == 0 {
+						lost++
+						return errDown
+					}
+					return err
+				}})
+				b.enqueue(effect("a"))
+				counts := b.runOnce(b.sender(Config{Handlers: doing(func(context.Context, outbox.Message) error { return test.err })}))
+				if counts != test.want || lost != 1 {
+					b.Errorf("counted %+v after %d lost answers, want %+v", counts, lost, test.want)
+				}
+			})
+		})
+	}
+}
