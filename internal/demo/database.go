@@ -39,12 +39,15 @@ func (d *database) drop() error {
 	return d.execute(ctx, "DROP DATABASE "+d.Name+" WITH (FORCE)")
 }
 
-// execute runs a statement in the database that the connection string names.
+// execute runs a statement in the database that the connection string names. Once begun it is not interrupted: the server may finish one that
+// nobody waits for, and a database would stay that nobody drops.
 func (d *database) execute(ctx context.Context, statement string) error {
 	conn, err := pgx.Connect(ctx, d.DSN)
 	if err != nil {
 		return err
 	}
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), time.Minute)
+	defer cancel()
 	_, err = conn.Exec(ctx, statement)
 	return errors.Join(err, conn.Close(ctx))
 }

@@ -1,11 +1,20 @@
 package demo
 
 import (
+	"context"
+	"encoding/binary"
+	"errors"
 	"fmt"
+	"io"
+	"net"
 	"net/http"
+	"net/url"
+	"regexp"
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/jackc/pgx/v5"
 
 	"github.com/fencepost-go/fencepost/internal/pgtest"
 	"github.com/fencepost-go/fencepost/outbox"
@@ -151,6 +160,86 @@ func newShop(t *testing.T) (*shop, *outbox.Box) {
 	}
 	t.Cleanup(shop.stop)
 	return shop, box
+}
+
+// A demo that ends while its database is being made drops it, also when the server does not hear that nobody waits any more.
+func TestInterruptedCreateDatabase(t *testing.T) {
+	t.Parallel()
+	server, err := url.Parse(pgtest.Empty(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	beside, err := pgx.Connect(t.Context(), server.String())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer beside.Close(t.Context())
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer listener.Close()
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	made := make(chan string, 1)
+	backend := server.Host
+	server.Host = listener.Addr().String()
+	go func() {
+		for {
+			client, err := listener.Accept()
+			if err != nil {
+				return
+			}
+			go forward(client, backend, func(database string) {
+				made <- database
+				cancel()
+			})
+		}
+	}()
+	if _, err := createDatabase(ctx, server.String()); !errors.Is(err, context.Canceled) {
+		t.Errorf("an interrupted demo: %v", err)
+	}
+	name := <-made
+	for left := true; left; {
+		err := beside.QueryRow(t.Context(), "SELECT EXISTS (SELECT FROM pg_stat_activity WHERE state = 'active' AND query = 'CREATE DATABASE ' || $1)", name).Scan(&left)
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	var left bool
+	err = beside.QueryRow(t.Context(), "SELECT EXISTS (SELECT FROM pg_database WHERE datname = $1)", name).Scan(&left)
+	if err != nil || left {
+		t.Errorf("%s is left: %t, %v", name, left, err)
+	}
+}
+
+var creation = regexp.MustCompile("CREATE DATABASE ([a-z0-9_]+)")
+
+// forward forwards a session to the server, but for a request to cancel another one, and tells of a database that is about to be made.
+func forward(client net.Conn, backend string, creating func(name string)) {
+	defer client.Close()
+	start := make([]byte, 8)
+	if _, err := io.ReadFull(client, start); err != nil || binary.BigEndian.Uint32(start[4:]) == 80877102 {
+		return
+	}
+	server, err := net.Dial("tcp", backend)
+	if err != nil {
+		return
+	}
+	defer server.Close()
+	go io.Copy(client, server)
+	buffer := make([]byte, 1<<16)
+	for sent := start; err == nil; {
+		if _, err := server.Write(sent); err != nil {
+			return
+		}
+		var n int
+		n, err = client.Read(buffer)
+		sent = buffer[:n]
+		if name := creation.FindSubmatch(sent); name != nil {
+			creating(string(name[1]))
+		}
+	}
 }
 
 // kindOf is the kind of a key.
