@@ -5,9 +5,12 @@ import (
 	"database/sql"
 	"fmt"
 	"io"
+	"net"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -86,6 +89,27 @@ func TestTemplateOfADeadBuilder(t *testing.T) {
 		t.Fatal(err)
 	}
 	create(t, name)
+}
+
+func TestNobodyAnswers(t *testing.T) {
+	t.Parallel()
+	silent, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer silent.Close()
+	path := filepath.Join(t.TempDir(), "address")
+	if err := os.WriteFile(path, []byte("postgres://postgres@"+silent.Addr().String()+"/postgres?sslmode=disable"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	file, err := lock(path, syscall.LOCK_SH)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer file.Close()
+	if dsn, ok := answering(file, 100*time.Millisecond); ok {
+		t.Errorf("a server answers at %s", dsn)
+	}
 }
 
 // Two processes share a cluster; when both are killed, it is gone without a trace.

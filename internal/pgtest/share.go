@@ -25,6 +25,9 @@ const (
 
 	// startTimeout bounds a start, with an installation of packages before it.
 	startTimeout = 5 * time.Minute
+
+	// answerTimeout is how long a server may take to answer that it is there.
+	answerTimeout = 10 * time.Second
 )
 
 // join returns the address of the shared cluster, which lives at least until leave is called or this process ends.
@@ -38,7 +41,7 @@ func join() (dsn string, leave func() error, err error) {
 		if err != nil {
 			return "", nil, err
 		}
-		if dsn, ok := answering(file); ok {
+		if dsn, ok := answering(file, answerTimeout); ok {
 			return dsn, file.Close, nil
 		}
 		file.Close()
@@ -56,7 +59,7 @@ func launch(path string) error {
 		return err
 	}
 	defer file.Close()
-	if _, ok := answering(file); ok {
+	if _, ok := answering(file, answerTimeout); ok {
 		return nil
 	}
 	if err := startHost(path); err != nil {
@@ -165,8 +168,9 @@ func lock(path string, how int) (*os.File, error) {
 	}
 }
 
-// answering returns the address in the file and whether a server answers there.
-func answering(file *os.File) (string, bool) {
+// answering returns the address in the file and whether a server answers there in time. Whoever has the port of a server that was killed may
+// never say a word.
+func answering(file *os.File, within time.Duration) (string, bool) {
 	dsn, err := io.ReadAll(file)
 	if err != nil || len(dsn) == 0 {
 		return "", false
@@ -176,5 +180,7 @@ func answering(file *os.File) (string, bool) {
 		return "", false
 	}
 	defer db.Close()
-	return string(dsn), db.Ping() == nil
+	ctx, cancel := context.WithTimeout(context.Background(), within)
+	defer cancel()
+	return string(dsn), db.PingContext(ctx) == nil
 }
