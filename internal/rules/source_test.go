@@ -56,7 +56,7 @@ func TestStatementsLiveInQueries(t *testing.T) {
 
 var (
 	comment   = regexp.MustCompile(`--[^\n]*`)
-	swappable = regexp.MustCompile(`(nextval\(\s*'[^']*'|'[^']*'::regclass)`)
+	swappable = regexp.MustCompile(`(?i:\bnextval)\s*\(\s*'[^']*'`) // by package schemaname
 	literals  = regexp.MustCompile(`'(?:[^']|'')*'`)
 )
 
