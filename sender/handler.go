@@ -29,7 +29,8 @@ type Handler struct {
 	MaxAge time.Duration
 	// Timeout ends the context of Do and that of Reconcile. Default: none. At most LongestHold.
 	Timeout time.Duration
-	// UnknownOnTimeout makes an ordinary error of Do after its Timeout an Unknown outcome: the target may have acted on what it received.
+	// UnknownOnTimeout makes an ordinary failure of Do after its Timeout, a panic included, an Unknown outcome: the target may have acted on what
+	// it received.
 	UnknownOnTimeout bool
 	// Lease is Config.Lease for this kind alone.
 	Lease time.Duration

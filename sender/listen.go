@@ -20,7 +20,7 @@ func (w *worker) listen(ctx context.Context) {
 	if w.config.Notify {
 		w.hinters.Go(func() { _ = w.box.RunNotifier(ctx) })
 	}
-	if w.config.Listen {
+	if w.config.Listen && !w.once { // which waits for nothing
 		w.hinters.Go(func() { w.hear(ctx) })
 	}
 }

@@ -51,6 +51,22 @@ func TestHintsWakeTheSender(t *testing.T) {
 	})
 }
 
+// A RunOnce looks until nothing is due, so it needs no connection to listen on.
+func TestRunOnceDoesNotListen(t *testing.T) {
+	inBubble(t, outbox.Policy{}, func(b *bench) {
+		b.store.Hook(memdb.Hook{Before: func(_ context.Context, call memdb.Call) error {
+			if call.Operation == "Listen" {
+				b.Error("listened")
+			}
+			return nil
+		}})
+		b.enqueue(effect("a"))
+		if counts := b.runOnce(b.sender(Config{Listen: true, Handlers: doing(succeed)})); counts.Delivered != 1 {
+			b.Errorf("counted %+v", counts)
+		}
+	})
+}
+
 // A hint that comes while the database cannot be asked is not forgotten.
 func TestHintDuringAnOutage(t *testing.T) {
 	inBubble(t, outbox.Policy{}, func(b *bench) {

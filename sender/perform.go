@@ -70,6 +70,7 @@ func (w *worker) perform(h *held) {
 			w.log.Error("handler panicked", "message", h.Message, "panic", w.box.Redacted(err.Error()), "stack", string(debug.Stack()))
 			a.fail(err)
 		}
+		a.doubt()
 		done := time.Now()
 		interrupted := a.interrupted(context.Cause(h.context))
 		defer func() { w.events <- func() { w.finish(h, a.outcome, interrupted, done) } }() // though the observer ends this goroutine
@@ -84,6 +85,7 @@ type attempt struct {
 	message     outbox.Message
 	outcome     outbox.Outcome
 	reconciling bool // so far nothing was performed, and failing says nothing about earlier attempts
+	late        bool // Do ended after its Timeout
 }
 
 // fail is the outcome of a handler that ended with an error, or as if with one.
@@ -107,8 +109,13 @@ func (a *attempt) run(ctx context.Context) {
 	}
 	ctx, cancel := a.bounded(ctx)
 	defer cancel()
+	defer func() { a.late = context.Cause(ctx) == ErrTimeout }() // however Do ends
 	a.outcome = a.do(ctx, a.message)
-	if a.UnknownOnTimeout && a.outcome.Verdict() == outbox.VerdictFailed && context.Cause(ctx) == ErrTimeout {
+}
+
+// doubt makes a failure after the Timeout an Unknown outcome where the kind asks for that.
+func (a *attempt) doubt() {
+	if a.UnknownOnTimeout && a.late && a.outcome.Verdict() == outbox.VerdictFailed {
 		a.outcome = outbox.OutcomeOf(outbox.Unknown(errors.New(a.outcome.Reason())))
 	}
 }

@@ -99,14 +99,24 @@ func TestTimeout(t *testing.T) {
 			}
 		})
 	})
-	t.Run("is unknown where the kind says so", func(t *testing.T) {
-		inBubble(t, outbox.Policy{}, func(b *bench) {
-			b.enqueue(effect("a"))
-			if counts := b.runOnce(b.sender(Config{Handlers: Handlers{"charge": {Do: hang, Timeout: time.Second, UnknownOnTimeout: true}}})); counts.Parked != 1 {
-				b.Errorf("counted %+v", counts)
-			}
+	for how, do := range map[string]func(context.Context, outbox.Message) error{
+		"returns": hang,
+		"panics":  func(ctx context.Context, m outbox.Message) error { panic(hang(ctx, m)) },
+		"ends its goroutine": func(ctx context.Context, m outbox.Message) error {
+			defer runtime.Goexit()
+			return hang(ctx, m)
+		},
+	} {
+		t.Run("is unknown where the kind says so and the handler "+how, func(t *testing.T) {
+			inBubble(t, outbox.Policy{}, func(b *bench) {
+				b.enqueue(effect("a"))
+				counts := b.runOnce(b.sender(Config{Handlers: Handlers{"charge": {Do: do, Timeout: time.Second, UnknownOnTimeout: true}}}))
+				if counts.Parked != 1 {
+					b.Errorf("counted %+v", counts)
+				}
+			})
 		})
-	})
+	}
 	t.Run("says nothing of an error before it", func(t *testing.T) {
 		inBubble(t, outbox.Policy{}, func(b *bench) {
 			b.enqueue(effect("a"))

@@ -71,7 +71,7 @@ func (w *worker) record(batch []*held) {
 		}
 		w.settled(batch, results)
 		w.take(successors, lease, since)
-		if followErr != nil {
+		if followErr != nil && w.calls.Err() == nil {
 			w.outage.failed(leasing, followErr, now)
 			w.leaseFailed(followErr)
 		}

@@ -201,3 +201,25 @@ func TestStopOfRunOnce(t *testing.T) {
 		}
 	})
 }
+
+// A call that the stop ends is no failure of the database.
+func TestStopEndsTheLeaseOfASuccessor(t *testing.T) {
+	inBubble(t, outbox.Policy{}, func(b *bench) {
+		b.store.Hook(memdb.Hook{Before: func(ctx context.Context, call memdb.Call) error {
+			if call.Operation == "LeaseSuccessors" {
+				<-ctx.Done()
+				return ctx.Err()
+			}
+			return nil
+		}})
+		b.enqueue(many(1, func(e *outbox.Effect) { e.OrderKey = "wallet 7" })...)
+		stop := b.run(b.sender(Config{Drain: time.Second, Handlers: doing(succeed)}))
+		wait(time.Second)
+		if err := stop(); err != nil {
+			b.Error(err)
+		}
+		if lines := b.log.lines("level=ERROR"); len(b.outcomes()) != 1 || len(lines) > 0 {
+			b.Errorf("settled %v, logged %v", b.outcomes(), lines)
+		}
+	})
+}

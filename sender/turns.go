@@ -36,6 +36,9 @@ func (s *schedule) plan(now time.Time, room int) (plan, bool) {
 	if p, ok := s.probe(now, room); ok {
 		return p, true
 	}
+	if !s.leasable() {
+		return plan{}, false
+	}
 	p := plan{limit: room}
 	most := min(maxLanes, max(minLanes, 4*room))
 	var turns [][]*lane
