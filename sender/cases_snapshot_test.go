@@ -38,6 +38,11 @@ func (s *timed) LeaseDue(ctx context.Context, params db.LeaseDueParams) ([]db.Le
 	return rows, err
 }
 
+// most is how long 95 % took at most.
+func most(took []time.Duration) time.Duration {
+	return slices.Sorted(slices.Values(took))[len(took)*95/100]
+}
+
 // A forgotten transaction keeps the entries of all that was performed, and leases do not walk over them: they go on from their marks, but for
 // the first after each scan. The bound in time is one of liveness; docs/benchmarks.md has the measured growth.
 func TestC51ForgottenTransactionDoesNotSlowLeases(t *testing.T) {
@@ -84,9 +89,10 @@ func TestC51ForgottenTransactionDoesNotSlowLeases(t *testing.T) {
 	if store.front > store.scans {
 		t.Errorf("%d of %d leases walked from the front, after %d scans", store.front, len(store.leases), store.scans)
 	}
-	slices.Sort(store.leases)
-	p95 := store.leases[len(store.leases)*95/100]
-	t.Logf("%d leases, p50 %v, p95 %v, longest %v", len(store.leases), store.leases[len(store.leases)/2], p95, store.leases[len(store.leases)-1])
+	tenth := max(1, len(store.leases)/10)
+	t.Logf("p95 of the first tenth %v, of the last %v", most(store.leases[:tenth]), most(store.leases[len(store.leases)-tenth:]))
+	p95 := most(store.leases)
+	t.Logf("%d leases, p95 %v, longest %v", len(store.leases), p95, slices.Max(store.leases))
 	if p95 > time.Second {
 		t.Errorf("95 %% of leases took up to %v", p95)
 	}
