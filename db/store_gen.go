@@ -46,7 +46,8 @@ type Leaser interface {
 	// Guard: as LeaseDue. Index: queue_order for the head, the primary key for the rest. Locks: as LeaseDue.
 	LeaseSuccessors(ctx context.Context, arg LeaseSuccessorsParams) ([]LeaseSuccessorsRow, error)
 
-	// Release gives leases back whose handlers never started or were interrupted: at once due again, the attempt unspent.
+	// Release gives leases back whose handlers never started or were interrupted: at once due again, the attempt unspent. unsures are true where
+	// a handler had started: nobody knows how far it came. What was unsure stays so.
 	// Guard: id and token, not nobody's; a lease that is over but not taken by anybody is given back too. Index: primary keys.
 	// Locks: queue rows, then order leases, in id order.
 	Release(ctx context.Context, arg ReleaseParams) ([]int64, error)
@@ -108,7 +109,8 @@ type Operator interface {
 	ReleaseWorker(ctx context.Context, arg ReleaseWorkerParams) ([]ReleaseWorkerRow, error)
 
 	// ReplayDead brings dead messages back: at once due, their age starting anew, the epoch kept, one more lease always possible. With reset
-	// the attempts start at zero. Payload, key and created_at stay as they were. A key that the message blocked is free again.
+	// the attempts start at zero. Payload, key and created_at stay as they were. A key that the message blocked is free again. One that died
+	// without anybody's word about its last lease (exhausted, or of age after a lease) comes back unsure.
 	// Guard: ids, scope, outcome dead; of two replays at once one finds the settlement and the other does not. Index: primary keys.
 	// Locks: settlement rows, then the order leases they block, in id order.
 	ReplayDead(ctx context.Context, arg ReplayDeadParams) ([]int64, error)
@@ -364,8 +366,9 @@ type LeaseSuccessorsRow struct {
 
 // ReleaseParams are the arguments of Release.
 type ReleaseParams struct {
-	Ids    []int64
-	Tokens [][]byte
+	Unsures []bool
+	Ids     []int64
+	Tokens  [][]byte
 }
 
 // RenewParams are the arguments of Renew.

@@ -108,7 +108,7 @@ func TestReleaseGivesBackWhatIsHeld(t *testing.T) {
 	stale := b.leaseOne("a")
 	b.store.Age(time.Minute)
 	fresh, other := b.lease(1)[0], b.leaseOne("b")
-	if err := b.box.ReleaseMany(t.Context(), []Message{other, stale, fresh, fresh}); err != nil {
+	if err := b.box.ReleaseMany(t.Context(), []Releasing{{Message: other, Started: true}, {Message: stale}, {Message: fresh}, {Message: fresh}}); err != nil {
 		t.Fatal(err)
 	}
 	slices.Sort(given)
@@ -121,8 +121,14 @@ func TestReleaseGivesBackWhatIsHeld(t *testing.T) {
 	if err := b.box.Release(t.Context(), Message{ID: fresh.ID}); !errors.Is(err, ErrInvalid) {
 		t.Errorf("a message made by hand: %v", err)
 	}
-	if got := b.lease(2); len(got) != 2 || got[0].Epoch < 2 {
-		t.Errorf("leased again: %v", got)
+	got := b.lease(2)
+	if len(got) != 2 || got[0].Epoch < 2 {
+		t.Fatalf("leased again: %v", got)
+	}
+	for _, m := range got { // one was lost before, the handler of the other had started
+		if !m.Unsure {
+			t.Errorf("message %q is not unsure", m.Key)
+		}
 	}
 }
 

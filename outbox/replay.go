@@ -23,7 +23,8 @@ func (p *problems) attempts(attempts Attempts) {
 }
 
 // Replay brings dead messages back: due at once, their age starting anew, Replays one higher; payload, key and creation stay as they
-// were, and an order key that they blocked is free. It performs nothing itself. At most 1,000 ids; an answer each, in order: Done, or
+// were, and an order key that they blocked is free. One whose last lease nobody spoke for (CauseExhausted, or CauseAge once it was leased) is
+// Unsure. It performs nothing itself. At most 1,000 ids; an answer each, in order: Done, or
 // NotDead for what is in another state, not in the scope (then State is empty), or was replayed by another operator first. After an error
 // call again: what was done answers NotDead then.
 func (b *Box) Replay(ctx context.Context, scope Scope, ids []int64, attempts Attempts, by By) ([]Acted, error) {

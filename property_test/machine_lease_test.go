@@ -241,8 +241,12 @@ func (m *machine) renewed(got outbox.Renewal, want error) {
 // release gives some leases back, or tries to.
 func (m *machine) release() {
 	hands := m.drawHands()
-	m.must(m.box.ReleaseMany(m.ctx, messagesOf(hands)))
-	for _, h := range hands {
-		m.count("release", either(m.model.release(h.handle()), "released", "stale"))
+	releasings := make([]outbox.Releasing, len(hands))
+	for i, h := range hands {
+		releasings[i] = outbox.Releasing{Message: h.Message, Started: number(m.rt, "started", 0, 1) == 1}
+	}
+	m.must(m.box.ReleaseMany(m.ctx, releasings))
+	for i, h := range hands {
+		m.count("release", either(m.model.release(h.handle(), releasings[i].Started), "released", "stale"))
 	}
 }

@@ -110,7 +110,7 @@ func (m *machine) settleRaw(c client, id int64, token []byte, call int64) {
 			raw(m, m.stage.store.SettleParked, db.SettleParkedParams{
 				Ids: []int64{id}, Tokens: [][]byte{wrong}, LastErrors: []string{""}, Consumer: c.consumer, Target: c.target, AllTenants: true,
 			}),
-			raw(m, m.stage.store.Release, db.ReleaseParams{Ids: []int64{id}, Tokens: [][]byte{wrong}}),
+			raw(m, m.stage.store.Release, db.ReleaseParams{Ids: []int64{id}, Tokens: [][]byte{wrong}, Unsures: []bool{true}}),
 		)
 		renewed := raw(m, m.stage.store.Renew, db.RenewParams{Ids: []int64{id}, Tokens: [][]byte{wrong}, Lease: int64(longestLease)})
 		equal(m, "rows changed by a token that is "+name, len(ids)+len(renewed), 0)
@@ -119,8 +119,8 @@ func (m *machine) settleRaw(c client, id int64, token []byte, call int64) {
 	h := handle{id, call}
 	switch number(m.rt, "then", 0, 2) {
 	case 0:
-		released := raw(m, m.stage.store.Release, db.ReleaseParams{Ids: []int64{id}, Tokens: [][]byte{token}})
-		equal(m, "released", len(released) == 1, m.model.release(h))
+		released := raw(m, m.stage.store.Release, db.ReleaseParams{Ids: []int64{id}, Tokens: [][]byte{token}, Unsures: []bool{false}})
+		equal(m, "released", len(released) == 1, m.model.release(h, false))
 		delete(m.claims, id)
 	case 1:
 		dropped := raw(m, m.stage.store.SettleDropped, db.SettleDroppedParams{

@@ -174,13 +174,14 @@ func (m *model) renew(h handle, length instant) bool {
 	return true
 }
 
-// release gives a lease back, over or not, and the attempt with it.
-func (m *model) release(h handle) bool {
+// release gives a lease back, over or not, and the attempt with it. What a handler had started is unsure (I16).
+func (m *model) release(h handle, started bool) bool {
 	r := m.current(h)
 	if r == nil {
 		return false
 	}
 	r.attempt--
+	r.unsure = r.unsure || started
 	r.letGo()
 	m.free(r.id, false)
 	return true

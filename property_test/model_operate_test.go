@@ -16,7 +16,8 @@ func (m *model) cancel(s scope, id int64, reason string) bool {
 	return true
 }
 
-// replay brings a dead message back with one more lease possible. The envelope and the epoch stay (I17, I4).
+// replay brings a dead message back with one more lease possible. The envelope and the epoch stay (I17, I4). Where nobody said what became of
+// the last lease it is unsure (I16).
 func (m *model) replay(s scope, id int64, reset bool) bool {
 	r := m.within(s, id)
 	if r == nil || r.state != dead {
@@ -30,6 +31,7 @@ func (m *model) replay(s scope, id int64, reset bool) bool {
 	*r = row{
 		envelope: r.envelope, state: pending, epoch: r.epoch, attempt: attempt, limit: attempt + 1,
 		replays: r.replays + 1, replayed: m.now, due: m.now, until: never,
+		unsure: r.epoch > 0 && (r.cause == "age" || r.cause == "exhausted"),
 	}
 	r.restart(m.now)
 	return true

@@ -227,6 +227,9 @@ func (mv *move) checkOpen(before *world, a, b row) string {
 		if b.held() || b.attempt != a.attempt-int(bit(mv.unspent)) {
 			return fmt.Sprintf("I11: message %d was let go and is not free, or counts wrong", a.id)
 		}
+		if a.unsure && !b.unsure && mv.verb != verbSettle {
+			return fmt.Sprintf("I16: message %d was unsure, and nobody said what became of it", a.id)
+		}
 	case verbResolve:
 		if a.state != parked || b.state != pending || b.spent(maxAttempts) {
 			return fmt.Sprintf("I16: message %d was resolved otherwise than for a retry", a.id)

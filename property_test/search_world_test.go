@@ -150,6 +150,7 @@ func (w *world) putMessage(b *bits, i int, r *row, first int) {
 	b.put(int64(r.attempt-beyond), 2)
 	if !r.state.open() {
 		b.put(-w.ahead(r.settled, -keepUnits-1, 0), 2)
+		b.put(bit(r.cause == "age" || r.cause == "exhausted"), 1) // a replay leaves it unsure
 		return
 	}
 	b.put(int64(max(r.limit-beyond, maxAttempts)-maxAttempts), 2) // a lower one does not count
@@ -211,6 +212,9 @@ func (w *world) getMessage(b *bits, i int) {
 	r := row{envelope: &w.envelopes[i], state: state(place), until: never, epoch: 2 * b.get(1), attempt: int(b.get(2))}
 	if !r.state.open() {
 		r.settled = -instant(b.get(2))
+		if b.get(1) == 1 {
+			r.cause = "exhausted"
+		}
 		w.rows = append(w.rows, r)
 		return
 	}

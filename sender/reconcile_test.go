@@ -134,3 +134,34 @@ func TestStopInterruptsReconcile(t *testing.T) {
 		}
 	})
 }
+
+// Nobody knows how far a handler came that a stop interrupted.
+func TestStopInterruptsAnExecution(t *testing.T) {
+	inBubble(t, outbox.Policy{}, func(b *bench) {
+		id := b.enqueue(effect("a"))[0]
+		var calls []string
+		s := b.sender(Config{Handlers: Handlers{"charge": {
+			Do: func(ctx context.Context, _ outbox.Message) error {
+				calls = append(calls, "do")
+				<-ctx.Done()
+				return ctx.Err()
+			},
+			Reconcile: func(context.Context, outbox.Message) (Outcome, error) {
+				calls = append(calls, "reconcile")
+				return Delivered, nil
+			},
+		}}})
+		stop := b.run(s)
+		wait(time.Second)
+		if err := stop(); err != nil {
+			b.Error(err)
+		}
+		if row := b.row(id); row.Attempt != 0 || !row.Unsure {
+			b.Errorf("left attempt %d, unsure %v", row.Attempt, row.Unsure)
+		}
+		b.runOnce(s)
+		if !slices.Equal(calls, []string{"do", "reconcile"}) {
+			b.Errorf("called %v", calls)
+		}
+	})
+}

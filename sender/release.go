@@ -21,12 +21,12 @@ func (w *worker) release(now time.Time) {
 	}
 	batch := w.unwanted
 	w.unwanted = nil
-	messages := make([]outbox.Message, len(batch))
+	releasings := make([]outbox.Releasing, len(batch))
 	for i, h := range batch {
-		messages[i] = h.Message
+		releasings[i] = outbox.Releasing{Message: h.Message, Started: !h.started.IsZero()}
 	}
 	w.call(releasing, func(ctx context.Context) error {
-		return w.box.ReleaseMany(ctx, messages)
+		return w.box.ReleaseMany(ctx, releasings)
 	}, func(err error) {
 		now := time.Now()
 		if err == nil {

@@ -107,7 +107,9 @@ func (h hold) renewed(lease time.Duration) db.RenewParams {
 	return db.RenewParams{Ids: h.ids, Tokens: h.tokens, Lease: lease.Microseconds()}
 }
 
-func (h hold) released() db.ReleaseParams { return db.ReleaseParams{Ids: h.ids, Tokens: h.tokens} }
+func (h hold) released() db.ReleaseParams {
+	return db.ReleaseParams{Ids: h.ids, Tokens: h.tokens, Unsures: make([]bool, len(h.ids))}
+}
 
 func (h hold) delivered() db.SettleDeliveredParams {
 	return db.SettleDeliveredParams{

@@ -9,6 +9,7 @@ var releaseTests = []test{
 	{"gives back a lease that is over but not taken", releaseLate},
 	{"changes nothing of a lease that is not ours", releaseGuards},
 	{"frees the order key", releaseOrder},
+	{"leaves unsure what had started, and what was", releaseUnsure},
 }
 
 func releaseUnspent(f *fixture) {
@@ -50,4 +51,15 @@ func releaseOrder(f *fixture) {
 	run(f, f.Store.Release, h.released())
 	same(f, "order leases", len(f.dump().OrderLeases), 0)
 	sameIDs(f, "granted anew", f.take(f.leasing()).ids, h.ids...)
+}
+
+func releaseUnsure(f *fixture) {
+	f.enqueue(some(2)...)
+	for _, want := range [][]bool{{false, true}, {true, true}} {
+		h := f.take(f.leasing())
+		p := h.released()
+		p.Unsures = []bool{want[0], !want[0]}
+		sameIDs(f, "released", run(f, f.Store.Release, p), h.ids...)
+		same(f, "unsure", []bool{f.queued(h.ids[0]).Unsure, f.queued(h.ids[1]).Unsure}, want)
+	}
 }

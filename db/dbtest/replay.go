@@ -16,6 +16,7 @@ var replayTests = []test{
 	{"frees the key that the message blocked", replayUnblocks},
 	{"runs again when it is the head", replayOrder},
 	{"counts through replays", replayCounts},
+	{"leaves unsure what died without a word", replayUnsure},
 	{"writes who did it and why", replayAudited},
 }
 
@@ -128,4 +129,32 @@ func replayAudited(f *fixture) {
 		{MessageID: a, Action: "replay", Tenant: "a", Actor: "ann", Reason: "fixed", Detail: "was dead, permanent; attempts reset"},
 		{MessageID: b, Action: "replay", Actor: "ann", Reason: "fixed", Detail: "was dead, permanent; attempts kept"},
 	})
+}
+
+func replayUnsure(f *fixture) {
+	check := func(what string, want bool, ids ...int64) {
+		f.Helper()
+		run(f, f.Store.ReplayDead, replaying(ids...))
+		for _, id := range ids {
+			same(f, what, f.queued(id).Unsure, want)
+		}
+		f.cancel(ids...)
+	}
+	for _, cause := range []string{"permanent", "moot", "attempts"} {
+		h := f.hold(some(1)...)
+		run(f, f.Store.SettleDead, h.dead(cause))
+		check(cause, false, h.ids...)
+	}
+	lost := f.hold(some(1)...)
+	f.Age(f, leaseTime)
+	f.buried(f.limited(1), lost.ids...)
+	check("exhausted", true, lost.ids...)
+	late := f.hold(effect{maxAge: time.Hour})
+	f.Age(f, time.Hour)
+	f.buried(f.leasing(), late.ids...)
+	check("age after a lease", true, late.ids...)
+	never := f.enqueue(effect{maxAge: time.Hour})
+	f.Age(f, time.Hour)
+	f.buried(f.leasing(), never...)
+	check("age before any lease", false, never...)
 }

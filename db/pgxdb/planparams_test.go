@@ -50,7 +50,7 @@ var planParams = map[string]any{
 		MaxAges: []int64{24 * hour, 0}, Consumer: "c", Target: "g", AllTenants: true, Lease: hour / 120, LongestLease: hour, MaxRows: 100, Token: token, Worker: 1,
 	},
 	"Renew":           gen.RenewParams{Ids: ids, Tokens: tokens, Lease: hour / 120},
-	"Release":         gen.ReleaseParams{Ids: ids, Tokens: tokens},
+	"Release":         gen.ReleaseParams{Ids: ids, Tokens: tokens, Unsures: []bool{false, true}},
 	"SettleDelivered": gen.SettleDeliveredParams{Ids: ids, Tokens: tokens, Consumer: "c", Target: "g", AllTenants: true, Results: two},
 	"SettleDropped":   gen.SettleDroppedParams{Ids: ids, Tokens: tokens, Consumer: "c", Target: "g", AllTenants: true},
 	"SettleRetry": gen.SettleRetryParams{

@@ -37,8 +37,12 @@ func (s *Store) Renew(ctx context.Context, arg db.RenewParams) ([]db.RenewRow, e
 func (s *Store) Release(ctx context.Context, arg db.ReleaseParams) ([]int64, error) {
 	return run(ctx, s, "Release", arg, func(st *statement) []int64 {
 		ids := []int64{}
-		for _, q := range st.holding(arg.Ids, arg.Tokens) {
+		if !st.parallel(len(arg.Ids), len(arg.Unsures)) {
+			return nil
+		}
+		for i, q := range st.holding(arg.Ids, arg.Tokens) {
 			q.Attempt--
+			q.Unsure = q.Unsure || arg.Unsures[i]
 			st.queue.put(st, freed(q))
 			st.endOrder(q, false)
 			ids = append(ids, q.MessageID)

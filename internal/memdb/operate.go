@@ -45,6 +45,7 @@ func (s *Store) ReplayDead(ctx context.Context, arg db.ReplayDeadParams) ([]int6
 				q.Attempt, detail = min(dead.Attempt, highestAttempt), "; attempts kept"
 			}
 			q.Epoch, q.Replays, q.ReplayedAt = dead.Epoch, dead.Replays+1, st.now
+			q.Unsure = dead.Epoch > 0 && (dead.Cause == "age" || dead.Cause == "exhausted")
 			st.settlements.remove(st, id)
 			st.queue.put(st, st.restarted(q, m.MaxAge))
 			st.unblock(q)

@@ -435,13 +435,15 @@ SELECT
 FROM renewed AS r
 WHERE r.order_key = '' OR r.message_id IN (SELECT k.message_id FROM kept AS k);
 
--- Release gives leases back whose handlers never started or were interrupted: at once due again, the attempt unspent.
+-- Release gives leases back whose handlers never started or were interrupted: at once due again, the attempt unspent. unsures are true where
+-- a handler had started: nobody knows how far it came. What was unsure stays so.
 -- Guard: id and token, not nobody's; a lease that is over but not taken by anybody is given back too. Index: primary keys.
 -- Locks: queue rows, then order leases, in id order.
 -- name: Release :many
 WITH given_back AS (
     UPDATE outbox.queue AS q
     SET attempt = q.attempt - 1,
+        unsure = q.unsure OR (sqlc.arg(unsures)::boolean[])[width_bucket(q.message_id, sqlc.arg(ids)::bigint[])],
         token = '\x00000000000000000000000000000000',
         leased_until = '0001-01-01 00:00:00+00',
         leased_by = 0

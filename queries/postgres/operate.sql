@@ -32,7 +32,8 @@ FROM gone AS g
 RETURNING message_id AS id;
 
 -- ReplayDead brings dead messages back: at once due, their age starting anew, the epoch kept, one more lease always possible. With reset
--- the attempts start at zero. Payload, key and created_at stay as they were. A key that the message blocked is free again.
+-- the attempts start at zero. Payload, key and created_at stay as they were. A key that the message blocked is free again. One that died
+-- without anybody's word about its last lease (exhausted, or of age after a lease) comes back unsure.
 -- Guard: ids, scope, outcome dead; of two replays at once one finds the settlement and the other does not. Index: primary keys.
 -- Locks: settlement rows, then the order leases they block, in id order.
 -- name: ReplayDead :many
@@ -73,13 +74,13 @@ audited AS (
 )
 INSERT INTO outbox.queue AS q (
     message_id, consumer, target, kind, tenant, order_key, priority, due_at, born_at, expires_at,
-    epoch, attempt, attempt_limit, replays, replayed_at
+    epoch, attempt, attempt_limit, replays, replayed_at, unsure
 )
 SELECT
     e.message_id, e.consumer, e.target, e.kind, e.tenant, e.order_key, e.priority, statement_timestamp(), statement_timestamp(),
     CASE WHEN e.max_age = 0 THEN '9999-12-31 00:00:00+00'::timestamptz
         ELSE statement_timestamp() + e.max_age * interval '1 microsecond' END,
-    e.epoch, e.attempt, e.attempt + 1, e.replays + 1, statement_timestamp()
+    e.epoch, e.attempt, e.attempt + 1, e.replays + 1, statement_timestamp(), e.epoch > 0 AND e.cause IN ('age', 'exhausted')
 FROM envelope AS e
 RETURNING q.message_id AS id;
 

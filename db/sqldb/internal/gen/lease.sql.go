@@ -676,11 +676,12 @@ const release = `-- name: Release :many
 WITH given_back AS (
     UPDATE outbox.queue AS q
     SET attempt = q.attempt - 1,
+        unsure = q.unsure OR ($1::boolean[])[width_bucket(q.message_id, $2::bigint[])],
         token = '\x00000000000000000000000000000000',
         leased_until = '0001-01-01 00:00:00+00',
         leased_by = 0
-    WHERE q.message_id = ANY ($1::bigint[])
-        AND q.token = ($2::bytea[])[width_bucket(q.message_id, $1::bigint[])]
+    WHERE q.message_id = ANY ($2::bigint[])
+        AND q.token = ($3::bytea[])[width_bucket(q.message_id, $2::bigint[])]
         AND q.token <> '\x00000000000000000000000000000000'::bytea
     RETURNING q.message_id, q.order_key
 ),
@@ -693,15 +694,17 @@ SELECT g.message_id::bigint AS id FROM given_back AS g
 `
 
 type ReleaseParams struct {
-	Ids    []int64
-	Tokens [][]byte
+	Unsures []bool
+	Ids     []int64
+	Tokens  [][]byte
 }
 
-// Release gives leases back whose handlers never started or were interrupted: at once due again, the attempt unspent.
+// Release gives leases back whose handlers never started or were interrupted: at once due again, the attempt unspent. unsures are true where
+// a handler had started: nobody knows how far it came. What was unsure stays so.
 // Guard: id and token, not nobody's; a lease that is over but not taken by anybody is given back too. Index: primary keys.
 // Locks: queue rows, then order leases, in id order.
 func (q *Queries) Release(ctx context.Context, db DBTX, arg ReleaseParams) ([]int64, error) {
-	rows, err := db.QueryContext(ctx, release, pq.Array(arg.Ids), pq.Array(arg.Tokens))
+	rows, err := db.QueryContext(ctx, release, pq.Array(arg.Unsures), pq.Array(arg.Ids), pq.Array(arg.Tokens))
 	if err != nil {
 		return nil, err
 	}
