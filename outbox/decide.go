@@ -49,7 +49,9 @@ func (b *Box) decide(c *Consumer, s Settling) decision {
 	case spent:
 		return decision{verb: verbBury, cause: CauseAttempts, reason: reason}
 	default:
-		return decision{verb: verbRetry, delay: b.RetryDelay(c, m, m.Attempt), unsure: verdict == VerdictUnknown, reason: reason}
+		// Where a kind can be asked it was, before this attempt; else the handler speaks of this attempt alone, and not of the earlier one.
+		unsure := verdict == VerdictUnknown || m.Unsure && !s.Reconciles
+		return decision{verb: verbRetry, delay: b.RetryDelay(c, m, m.Attempt), unsure: unsure, reason: reason}
 	}
 }
 

@@ -21,10 +21,13 @@ func TestDecide(t *testing.T) {
 		settling Settling
 		want     decision
 	}{
-		"delivered":      {outcome: Delivered(), want: decision{verb: verbDeliver}},
-		"with a result":  {outcome: DeliveredWith(" receipt\x00 "), want: decision{verb: verbDeliver, result: "receipt\uFFFD"}},
-		"failed":         {message: Message{Attempt: 2}, outcome: Failed(down), want: decision{verb: verbRetry, delay: 2 * time.Second, reason: "down"}},
-		"failed, unsure": {message: Message{Attempt: 1, Unsure: true}, outcome: Failed(down), want: decision{verb: verbRetry, delay: time.Second, reason: "down"}},
+		"delivered":     {outcome: Delivered(), want: decision{verb: verbDeliver}},
+		"with a result": {outcome: DeliveredWith(" receipt\x00 "), want: decision{verb: verbDeliver, result: "receipt\uFFFD"}},
+		"failed":        {message: Message{Attempt: 2}, outcome: Failed(down), want: decision{verb: verbRetry, delay: 2 * time.Second, reason: "down"}},
+		"failed, unsure": {message: Message{Attempt: 1, Unsure: true}, outcome: Failed(down),
+			want: decision{verb: verbRetry, delay: time.Second, unsure: true, reason: "down"}},
+		"failed, unsure, reconciles": {message: Message{Attempt: 1, Unsure: true}, outcome: Failed(down), settling: Settling{Reconciles: true},
+			want: decision{verb: verbRetry, delay: time.Second, reason: "down"}},
 		"failed, spent":  {message: Message{Attempt: 3}, outcome: Failed(down), want: decision{verb: verbBury, cause: CauseAttempts, reason: "down"}},
 		"failed, beyond": {message: Message{Attempt: 4}, outcome: Failed(down), want: decision{verb: verbBury, cause: CauseAttempts, reason: "down"}},
 		"permanent":      {message: Message{Attempt: 1}, outcome: Failed(Permanent(down)), want: decision{verb: verbBury, cause: CausePermanent, reason: "down"}},

@@ -12,7 +12,7 @@ type Settling struct {
 	Message Message
 	Outcome Outcome
 	// Reconciles says that the kind can be asked what became of an attempt: an Unknown outcome is then tried again, still unsure, until the
-	// policy's attempts are spent. Without it such a message is parked.
+	// policy's attempts are spent. Without it such a message is parked, and one that is Unsure stays so through ordinary failures.
 	Reconciles bool
 	// Failures is the count of Unavailable answers in a row that the delay grows with. Less than one counts as one.
 	Failures int

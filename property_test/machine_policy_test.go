@@ -88,7 +88,7 @@ func (m *machine) settled(c client, s scope, h hand, say saying) outbox.Result {
 	case spent:
 		return r.bury(outbox.CauseAttempts)
 	default:
-		return r.retry(retrying{delay: c.curve(h.Attempt), unsure: say.word == "unknown"})
+		return r.retry(retrying{delay: c.curve(h.Attempt), unsure: say.word == "unknown" || h.Unsure && !say.reconciles})
 	}
 }
 
