@@ -10,6 +10,7 @@ const (
 	firstBackoff = 500 * time.Millisecond
 	lastBackoff  = 4 * time.Second
 	remindEvery  = time.Minute
+	reportEvery  = time.Second      // at most, however often the database comes and goes
 	relapse      = 10 * time.Second // an outage so soon after another goes on with its backoff
 )
 
@@ -27,6 +28,7 @@ type outage struct {
 	since    time.Time
 	until    time.Time // the last outage
 	logged   time.Time
+	told     bool // of an outage whose end was not
 }
 
 // newOutage makes one whose backoff lets a lease be renewed in time after a short outage.
@@ -41,8 +43,10 @@ func (o *outage) failed(op operation, err error, now time.Time) {
 		if now.Sub(o.until) > relapse {
 			o.failures = 0
 		}
+	}
+	if quiet := now.Sub(o.logged); !o.told && quiet >= reportEvery {
 		o.report(now, "database calls fail; backing off", op, err)
-	} else if now.Sub(o.logged) >= remindEvery {
+	} else if quiet >= remindEvery {
 		o.report(now, "database calls still fail", op, err)
 	}
 	o.last, o.failing[op] = op, true
@@ -52,7 +56,7 @@ func (o *outage) failed(op operation, err error, now time.Time) {
 }
 
 func (o *outage) report(now time.Time, text string, op operation, err error) {
-	o.logged = now
+	o.logged, o.told = now, true
 	o.log.Error(text, "operation", op.String(), "for", now.Sub(o.since), "error", err)
 }
 
@@ -62,7 +66,10 @@ func (o *outage) worked(op operation, now time.Time) {
 	o.failing[op] = false
 	if o.down && o.failing == [operations]bool{} {
 		o.down, o.last, o.until = false, operations, now
-		o.log.Info("database calls succeed again", "after", now.Sub(o.since))
+	}
+	if !o.down && o.told && now.Sub(o.logged) >= reportEvery {
+		o.logged, o.told = now, false
+		o.log.Info("database calls succeed again", "after", o.until.Sub(o.since))
 	}
 }
 

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"slices"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -197,10 +198,23 @@ func TestFlappingDatabase(t *testing.T) {
 			b.failing("*", []error{errDown, nil}[i%2])
 			wait(100 * time.Millisecond)
 		}
-		if n := len(b.log.lines("level=")); n > 40 {
+		records := b.log.lines("level=")
+		if n := len(records); n == 0 || n > 40 {
 			b.Errorf("%d records in a minute", n)
 		}
+		for last := (time.Time{}); len(records) > 0; records = records[1:] {
+			stamp, _, _ := strings.Cut(strings.TrimPrefix(records[0], "time="), " ")
+			at, err := time.Parse(time.RFC3339Nano, stamp)
+			if err != nil || at.Sub(last) < reportEvery-time.Millisecond { // they are cut to it
+				b.Errorf("%v after the last: %s, %v", at.Sub(last), records[0], err)
+			}
+			last = at
+		}
 		b.failing("*", nil)
+		wait(10 * time.Second)
+		if fails, ends := b.log.lines("calls fail"), b.log.lines("succeed again"); len(fails) != len(ends) {
+			b.Errorf("told of %d outages and %d ends", len(fails), len(ends))
+		}
 		if err := stop(); err != nil {
 			b.Error(err)
 		}
