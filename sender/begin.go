@@ -100,7 +100,7 @@ func (w *worker) touch(now time.Time) {
 		return
 	}
 	id := w.id
-	w.call(touching, func(ctx context.Context) error {
+	w.call(touching, w.shortest/3, func(ctx context.Context) error {
 		known, err := w.box.TouchWorker(ctx, id)
 		if err == nil && !known {
 			id, err = w.box.RegisterWorker(ctx, w.config.Name, host())

@@ -27,7 +27,8 @@ type Config struct {
 	// at most 1,000.
 	Batch int
 	// Lease is for how long a message is leased; it is renewed at a third of that while its handler runs. Until it ends nobody takes over from
-	// a process that died. A statement that is not answered within a third of it has failed. Default 30 s, at least 1 s, at most 1 h.
+	// a process that died. A statement that is not answered within a third of it has failed, a scan for due messages within 10 s. Default
+	// 30 s, at least 1 s, at most 1 h.
 	Lease time.Duration
 	// LongestHold is how long a message is held in all, renewals included, before its handler is told that the lease is lost. Default 12 h, at
 	// least every Lease.

@@ -7,6 +7,9 @@ import (
 	"github.com/fencepost-go/fencepost/outbox"
 )
 
+// scanWithin bounds a scan. It holds no lease, and over very many dead entries it takes seconds however short the leases are.
+const scanWithin = 10 * time.Second
+
 // lease looks for due messages and leases what there is room for.
 func (w *worker) lease(now time.Time) {
 	room := w.room()
@@ -44,7 +47,7 @@ func (w *worker) scan() {
 	began := time.Now()
 	var due []outbox.DueLane
 	w.schedule.scan()
-	w.call(leasing, func(ctx context.Context) (err error) {
+	w.call(leasing, scanWithin, func(ctx context.Context) (err error) {
 		due, err = w.box.DueLanes(ctx, outbox.LaneQuery{Consumer: w.consumer, Kinds: w.kinds, Scope: w.config.Scope, Limit: maxDueLanes})
 		return err
 	}, func(err error) {
@@ -70,7 +73,7 @@ func (w *worker) pass(p plan) {
 	}
 	began := time.Now()
 	var pass outbox.Pass
-	w.call(leasing, func(ctx context.Context) (err error) {
+	w.call(leasing, w.shortest/3, func(ctx context.Context) (err error) {
 		pass, err = w.box.LeaseLanes(ctx, request)
 		return err
 	}, func(err error) {

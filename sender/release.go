@@ -25,7 +25,7 @@ func (w *worker) release(now time.Time) {
 	for i, h := range batch {
 		releasings[i] = outbox.Releasing{Message: h.Message, Started: !h.started.IsZero()}
 	}
-	w.call(releasing, func(ctx context.Context) error {
+	w.call(releasing, w.shortest/3, func(ctx context.Context) error {
 		return w.box.ReleaseMany(ctx, releasings)
 	}, func(err error) {
 		now := time.Now()

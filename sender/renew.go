@@ -42,7 +42,7 @@ func (w *worker) renew(now time.Time) {
 		return
 	}
 	var renewals []renewal
-	w.call(renewing, func(ctx context.Context) error {
+	w.call(renewing, w.shortest/3, func(ctx context.Context) error {
 		for length, group := range groups {
 			renewed, err := w.renewGroup(ctx, group, length)
 			renewals = append(renewals, renewed...)

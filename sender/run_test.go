@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/fencepost-go/fencepost/internal/memdb"
 	"github.com/fencepost-go/fencepost/outbox"
 )
 
@@ -92,6 +93,27 @@ func TestRunOnce(t *testing.T) {
 		wait(time.Minute)
 		if got, want := b.runOnce(s), (Counts{Leased: 1, Dead: 1}); !reflect.DeepEqual(got, want) {
 			b.Errorf("second %+v, want %+v", got, want)
+		}
+	})
+}
+
+// A scan over very many dead entries may take longer than a statement that keeps a lease.
+func TestSlowScanOfShortLeases(t *testing.T) {
+	inBubble(t, outbox.Policy{}, func(b *bench) {
+		b.store.Hook(memdb.Hook{Before: func(ctx context.Context, call memdb.Call) error {
+			if call.Operation != "DueLanes" {
+				return nil
+			}
+			select {
+			case <-ctx.Done():
+				return ctx.Err()
+			case <-time.After(9 * time.Second):
+				return nil
+			}
+		}})
+		b.enqueue(effect("a"))
+		if counts := b.runOnce(b.sender(Config{Lease: time.Second, Handlers: doing(succeed)})); counts.Delivered != 1 {
+			b.Errorf("counted %+v", counts)
 		}
 	})
 }

@@ -55,7 +55,7 @@ func (w *worker) record(batch []*held) {
 	var successors []outbox.Message
 	var since time.Time
 	var followErr error
-	w.call(settling, func(ctx context.Context) (err error) {
+	w.call(settling, w.shortest/3, func(ctx context.Context) (err error) {
 		results, err = w.box.SettleMany(ctx, w.consumer, w.config.Scope, settlings)
 		if err == nil && follow {
 			since = time.Now()

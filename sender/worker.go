@@ -185,12 +185,12 @@ func (w *worker) may(op operation, now time.Time) bool {
 // errCallGoexit is the error of a call in which an observer ended the goroutine; what it did is not known.
 var errCallGoexit = errors.New("an observer ended the goroutine of the call (runtime.Goexit)")
 
-// call makes a database call beside the loop, which then calls answer.
-func (w *worker) call(op operation, do func(context.Context) error, answer func(error)) {
+// call makes a database call beside the loop, which then calls answer. A call that is not answered within that time has failed.
+func (w *worker) call(op operation, within time.Duration, do func(context.Context) error, answer func(error)) {
 	w.busy[op] = true
 	w.inFlight++
 	go func() {
-		ctx, cancel := context.WithTimeout(w.calls, w.shortest/3)
+		ctx, cancel := context.WithTimeout(w.calls, within)
 		defer cancel()
 		err := errCallGoexit
 		defer func() {
