@@ -149,7 +149,8 @@ type Purger interface {
 	PurgeDelivered(ctx context.Context, arg PurgeDeliveredParams) ([]PurgeDeliveredRow, error)
 
 	// PurgeUndelivered removes messages of one outcome (dead, cancelled or expired) settled more than keep microseconds ago, oldest first, at
-	// most max_rows. A key that a purged dead message blocked is free again.
+	// most max_rows, and fewer when others hold some of those: what is locked is left for the next call. A key that a purged dead message
+	// blocked is free again.
 	// Guard: outcome, strictly older than the cut-off. Index: settlement_undelivered, then primary keys. Locks: settlement rows in id order,
 	// skipping locked ones, then message rows, then order leases.
 	PurgeUndelivered(ctx context.Context, arg PurgeUndeliveredParams) ([]int64, error)

@@ -37,7 +37,9 @@ func (b *Box) Enqueue(ctx context.Context, tx db.Tx, effect Effect) (Receipt, er
 // EnqueueMany is Enqueue for many effects. All are validated before any is sent. There is one receipt each, in input order; ids rise in
 // that order. Of a key given twice the first is stored and the second is a duplicate of it, or conflicts with it. Conflicts are all listed
 // in one *KeyConflictError beside the receipts, and the other effects are in the transaction: the caller commits or rolls back. One
-// statement for each 1,000 effects or 4 MiB of payload, one more where keys are taken.
+// statement for each 1,000 effects or 4 MiB of payload, one more where keys are taken. Within a statement keys are taken in one order for
+// all, but not across statements: two transactions that enqueue the same keys in several statements may meet in a deadlock, which ends one
+// of them with db.ErrRetry.
 func (b *Box) EnqueueMany(ctx context.Context, tx db.Tx, effects []Effect) (Receipts, error) {
 	var found problems
 	for i, effect := range effects {

@@ -35,7 +35,7 @@ func (b *Box) PurgeDelivered(ctx context.Context, after int64, keep time.Duratio
 
 // PurgeUndelivered removes messages of one other terminal state (dead, cancelled or expired) settled longer than keep ago, oldest first,
 // and counts them. A key that a dead message blocked is free again. limit is as in PurgeDelivered; a count below it says that no more are
-// old enough. One statement.
+// old enough, or that others hold some of them: those are left for the next call. One statement.
 func (b *Box) PurgeUndelivered(ctx context.Context, state State, keep time.Duration, limit int) (int, error) {
 	if state != StateDead && state != StateCancelled && state != StateExpired {
 		var found problems

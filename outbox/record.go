@@ -189,7 +189,8 @@ func (d decision) recorded(m Message, fate db.FindFatesRow) bool {
 		attempt--
 	}
 	return state == StatePending && int(fate.Attempt) == attempt && fate.Reason == d.lastError() ||
-		state == StateDead && Cause(fate.Cause) == CauseAge
+		// A lease that buries the message instead knows the last error of an earlier attempt only.
+		state == StateDead && Cause(fate.Cause) == CauseAge && fate.Reason == d.agedReason()
 }
 
 // unknown marks the settlings at some places as unanswered.

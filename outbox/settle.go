@@ -30,7 +30,8 @@ type Result struct {
 	Cause Cause
 	// Reason as it was recorded: at most 4 KiB for a dead letter, 256 bytes for what goes on.
 	Reason string
-	// Recorded, of a StaleLease: the same outcome stands recorded for this very lease, so an earlier settle of it succeeded.
+	// Recorded, of a StaleLease: the same outcome stands recorded for this very lease, so an earlier settle of it succeeded. One exception
+	// cannot be told apart: a lease buried the message for its age, and the attempt before this one had failed with the same text.
 	Recorded bool
 	// State, where Recorded, is what that settle made of the message: delivered, dead, parked or pending.
 	State State

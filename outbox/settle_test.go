@@ -101,6 +101,13 @@ func TestC17Boundaries(t *testing.T) {
 	if again := b.settle(m, Failed(errDown)); !again.Recorded {
 		t.Errorf("again: %+v", again)
 	}
+
+	lost := b.leaseOne("lost")
+	b.store.Age(time.Hour)
+	b.lease(1) // buries it, with the last error it knows: none
+	if got := b.settle(lost, Failed(errDown)); got.Status != StaleLease || got.Recorded {
+		t.Errorf("a settle after another worker buried the message: %+v", got)
+	}
 	// An age that a kind shortens.
 	limited, err := b.consumer.WithMaxAges(map[string]time.Duration{"charge": time.Minute, "other": 0})
 	if err != nil {

@@ -142,7 +142,9 @@ func (r ruling) retry(t retrying) outbox.Result {
 	}
 	left := r.hand.Attempt - int(bit(t.unspent)) // what the count would have come to
 	free := r.standsAs(pending) && !r.before.held() && r.before.attempt == left && r.before.lastError == t.reason
-	return r.stale(free || r.standsAs(dead) && r.before.cause == "age")
+	aged := "too old; last error: " + r.saying.text.full
+	return r.stale(free || r.standsAs(dead) && r.before.cause == "age" && r.before.reason == aged[:min(len(aged), len(r.before.reason))] &&
+		len(r.before.reason) > min(len(aged), 4092)-1) // cut at a rune
 }
 
 // standsAs says whether the message stands so, since this very lease.

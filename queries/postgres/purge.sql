@@ -39,7 +39,8 @@ UNION ALL
 (SELECT e.message_id, false FROM seen AS e ORDER BY e.message_id DESC LIMIT 1);
 
 -- PurgeUndelivered removes messages of one outcome (dead, cancelled or expired) settled more than keep microseconds ago, oldest first, at
--- most max_rows. A key that a purged dead message blocked is free again.
+-- most max_rows, and fewer when others hold some of those: what is locked is left for the next call. A key that a purged dead message
+-- blocked is free again.
 -- Guard: outcome, strictly older than the cut-off. Index: settlement_undelivered, then primary keys. Locks: settlement rows in id order,
 -- skipping locked ones, then message rows, then order leases.
 -- name: PurgeUndelivered :many
@@ -126,4 +127,6 @@ WHERE w.id = ANY (ARRAY(
     ORDER BY o.id
     LIMIT sqlc.arg(max_rows)::integer
 ))
+-- Again, for one that was touched while this waited.
+AND w.seen_at < clock_timestamp() - sqlc.arg(keep)::bigint * interval '1 microsecond'
 RETURNING w.id;

@@ -140,7 +140,7 @@ SELECT
     m.digest,
     COALESCE(
         s.outcome,
-        CASE WHEN q.state = 1 THEN 'parked' WHEN q.leased_until > statement_timestamp() THEN 'leased' ELSE 'pending' END
+        CASE WHEN q.state = 1 THEN 'parked' WHEN q.leased_until > clock_timestamp() THEN 'leased' ELSE 'pending' END
     )::text AS state
 FROM (
     SELECT

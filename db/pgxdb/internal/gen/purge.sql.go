@@ -194,7 +194,8 @@ type PurgeUndeliveredParams struct {
 }
 
 // PurgeUndelivered removes messages of one outcome (dead, cancelled or expired) settled more than keep microseconds ago, oldest first, at
-// most max_rows. A key that a purged dead message blocked is free again.
+// most max_rows, and fewer when others hold some of those: what is locked is left for the next call. A key that a purged dead message
+// blocked is free again.
 // Guard: outcome, strictly older than the cut-off. Index: settlement_undelivered, then primary keys. Locks: settlement rows in id order,
 // skipping locked ones, then message rows, then order leases.
 func (q *Queries) PurgeUndelivered(ctx context.Context, db DBTX, arg PurgeUndeliveredParams) ([]int64, error) {
@@ -226,6 +227,7 @@ WHERE w.id = ANY (ARRAY(
     ORDER BY o.id
     LIMIT $2::integer
 ))
+AND w.seen_at < clock_timestamp() - $1::bigint * interval '1 microsecond'
 RETURNING w.id
 `
 
@@ -236,6 +238,7 @@ type PurgeWorkersParams struct {
 
 // PurgeWorkers forgets senders not seen for keep microseconds; a lease they still hold runs out by itself.
 // Guard: last seen before the cut-off. Index: worker_pkey (the table is small). Locks: the worker rows.
+// Again, for one that was touched while this waited.
 func (q *Queries) PurgeWorkers(ctx context.Context, db DBTX, arg PurgeWorkersParams) ([]int64, error) {
 	rows, err := db.Query(ctx, purgeWorkers, arg.Keep, arg.MaxRows)
 	if err != nil {
