@@ -62,10 +62,15 @@ var refused = map[string][]row{
 	"queue_state_check":      {{"state": "2"}, {"state": "-1"}, {"state": "1", "token": token, "leased_until": "now()"}},
 	"queue_count_check":      {{"attempt": "-1"}, {"attempt": "10001", "epoch": "10001"}, {"attempt_limit": "-1"}, {"attempt_limit": "10001"}, {"attempt": "2", "epoch": "1"}, {"epoch": "-1"}, {"replays": "-1"}},
 	"queue_due_at_check":     {{"due_at": tooEarly}, {"due_at": tooLate}, {"due_at": past}, {"due_at": "'infinity'"}},
-	"queue_age_check":        {{"expires_at": "now() - interval '1 microsecond'"}, {"expires_at": tooLate}, {"expires_at": "'infinity'"}, {"born_at": tooLate}},
+	"queue_age_check":        {{"expires_at": "now() - interval '1 microsecond'"}, {"expires_at": tooLate}, {"expires_at": "'infinity'"}, {"born_at": tooLate}, {"born_at": tooEarly}, {"born_at": "'-infinity'"}},
+	"queue_past_check":       {{"token": token, "leased_until": "'-infinity'"}, {"token": token, "leased_until": tooLate}, {"token": token, "leased_until": "'infinity'"}, {"replayed_at": "'-infinity'"}, {"replayed_at": tooLate}, {"replayed_at": "'infinity'"}},
 	"queue_last_error_check": {{"last_error": textOf(257)}},
 
-	"order_lease_key_check": {{"order_key": "''"}},
+	"order_lease_name_check": {
+		{"consumer": "''"}, {"consumer": textOf(129)}, {"target": "''"}, {"target": textOf(129)}, {"tenant": textOf(129)},
+		{"order_key": "''"}, {"order_key": textOf(129)},
+	},
+	"order_lease_until_check": {{"leased_until": "'-infinity'"}, {"leased_until": tooLate}, {"leased_until": "'infinity'"}, {"blocked": "true"}},
 
 	"settlement_outcome_check": {{"outcome": "'pending'"}, {"outcome": "''"}, {"outcome": "'Delivered'"}},
 	"settlement_cause_check": {
@@ -74,17 +79,22 @@ var refused = map[string][]row{
 		{"outcome": "'dead'", "cause": "'age'"}, {"outcome": "'dead'", "cause": "'age'", "reason": blank},
 	},
 	"settlement_count_check":  {{"epoch": "-1"}, {"attempt": "-1"}, {"attempt": "10001"}, {"replays": "-1"}},
+	"settlement_at_check":     {{"settled_at": tooEarly}, {"settled_at": tooLate}, {"settled_at": "'infinity'"}, {"replayed_at": "'-infinity'"}, {"replayed_at": tooLate}, {"replayed_at": "'infinity'"}},
 	"settlement_reason_check": {{"reason": textOf(4097)}},
 	"settlement_result_check": {{"result": textOf(4097)}, {"outcome": "'cancelled'", "result": "'r'"}},
 
 	"worker_name_check": {{"name": textOf(129)}, {"name": blank}, {"name": "''"}},
 	"worker_host_check": {{"host": textOf(256)}},
+	"worker_at_check":   {{"started_at": tooEarly}, {"started_at": tooLate}, {"started_at": "'infinity'"}, {"seen_at": tooEarly}, {"seen_at": tooLate}, {"seen_at": "'infinity'"}},
 
+	"pause_at_check":     {{"paused_at": tooEarly}, {"paused_at": tooLate}, {"paused_at": "'infinity'"}},
 	"pause_mode_check":   {{"mode": "2"}, {"mode": "-1"}},
 	"pause_name_check":   {{"consumer": "''"}, {"consumer": textOf(129)}, {"target": "''"}, {"target": textOf(129)}, {"kind": "''"}, {"kind": textOf(129)}, {"tenant": textOf(129)}},
 	"pause_actor_check":  {{"actor": "''"}, {"actor": blank}, {"actor": textOf(129)}},
 	"pause_reason_check": {{"reason": "''"}, {"reason": blank}, {"reason": textOf(4097)}},
 
+	"audit_at_check":     {{"at": tooEarly}, {"at": tooLate}, {"at": "'infinity'"}},
+	"audit_detail_check": {{"detail": textOf(513)}},
 	"audit_action_check": {{"action": "'settle'"}, {"action": "''"}},
 	"audit_actor_check":  {{"actor": "''"}, {"actor": blank}, {"actor": textOf(129)}},
 	"audit_reason_check": {{"reason": "''"}, {"reason": blank}, {"reason": textOf(4097)}},
@@ -106,7 +116,7 @@ var accepted = map[string][]row{
 		{"due_at": "'2000-01-01 00:00:00+00'"}, {"due_at": "'9999-12-31 00:00:00+00'", "born_at": "'9999-12-31 00:00:00+00'"},
 		{"expires_at": "now()", "born_at": "now()"},
 	},
-	"order_lease": {{}, {"blocked": "true", "leased_until": past}},
+	"order_lease": {{}, {"consumer": textOf(128), "target": textOf(128), "tenant": textOf(128), "order_key": textOf(128)}, {"blocked": "true", "leased_until": past}},
 	"settlement": {
 		{}, {"outcome": "'cancelled'"}, {"outcome": "'expired'"}, {"result": textOf(4096)}, {"reason": "'note'"},
 		{"outcome": "'dead'", "cause": "'permanent'", "reason": textOf(4096)}, {"outcome": "'dead'", "cause": "'moot'", "reason": "'r'"},
@@ -115,7 +125,7 @@ var accepted = map[string][]row{
 	},
 	"worker": {{}, {"name": textOf(128), "host": textOf(255)}, {"host": "''"}},
 	"pause":  {{}, {"mode": "1"}, {"tenant": "''"}, {"consumer": textOf(128), "reason": textOf(4096), "actor": textOf(128)}},
-	"audit":  {{}, {"reason": textOf(4096), "actor": textOf(128), "message_id": "1"}},
+	"audit":  {{}, {"reason": textOf(4096), "detail": textOf(512), "actor": textOf(128), "message_id": "1"}},
 }
 
 // insert returns the statement for a good row of the table with changes.

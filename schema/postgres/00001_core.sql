@@ -78,7 +78,9 @@ CREATE TABLE outbox.queue (
     CONSTRAINT queue_state_check CHECK (state = 0 OR (state = 1 AND token = '\x00000000000000000000000000000000')),
     CONSTRAINT queue_count_check CHECK (attempt BETWEEN 0 AND 10000 AND attempt_limit BETWEEN 0 AND 10000 AND epoch >= attempt AND replays >= 0),
     CONSTRAINT queue_due_at_check CHECK (due_at BETWEEN '2000-01-01 00:00:00+00' AND '9999-12-31 00:00:00+00'),
-    CONSTRAINT queue_age_check CHECK (expires_at BETWEEN born_at AND '9999-12-31 00:00:00+00'),
+    CONSTRAINT queue_age_check CHECK (born_at >= '2000-01-01 00:00:00+00' AND expires_at BETWEEN born_at AND '9999-12-31 00:00:00+00'),
+    CONSTRAINT queue_past_check CHECK (leased_until BETWEEN '0001-01-01 00:00:00+00' AND '9999-12-31 00:00:00+00'
+        AND replayed_at BETWEEN '0001-01-01 00:00:00+00' AND '9999-12-31 00:00:00+00'),
     CONSTRAINT queue_last_error_check CHECK (octet_length(last_error) <= 256)
 ) WITH (
     fillfactor = 42,
@@ -107,7 +109,10 @@ CREATE TABLE outbox.order_lease (
     tenant       text NOT NULL,
     order_key    text NOT NULL,
     CONSTRAINT order_lease_pkey PRIMARY KEY (consumer, target, tenant, order_key),
-    CONSTRAINT order_lease_key_check CHECK (order_key <> '')
+    CONSTRAINT order_lease_name_check CHECK (octet_length(consumer) BETWEEN 1 AND 128 AND octet_length(target) BETWEEN 1 AND 128
+        AND octet_length(tenant) <= 128 AND octet_length(order_key) BETWEEN 1 AND 128),
+    CONSTRAINT order_lease_until_check CHECK (leased_until BETWEEN '0001-01-01 00:00:00+00' AND '9999-12-31 00:00:00+00'
+        AND (NOT blocked OR leased_until = '0001-01-01 00:00:00+00'))
 ) WITH (
     fillfactor = 50,
     autovacuum_vacuum_scale_factor = 0.0,
@@ -136,6 +141,8 @@ CREATE TABLE outbox.settlement (
         (outcome = 'dead' AND cause IN ('permanent', 'moot', 'attempts', 'age', 'exhausted') AND btrim(reason, E' \t\n\x0B\f\r') <> '')
         OR (outcome <> 'dead' AND cause = '')),
     CONSTRAINT settlement_count_check CHECK (epoch >= 0 AND attempt BETWEEN 0 AND 10000 AND replays >= 0),
+    CONSTRAINT settlement_at_check CHECK (settled_at BETWEEN '2000-01-01 00:00:00+00' AND '9999-12-31 00:00:00+00'
+        AND replayed_at BETWEEN '0001-01-01 00:00:00+00' AND '9999-12-31 00:00:00+00'),
     CONSTRAINT settlement_reason_check CHECK (octet_length(reason) <= 4096),
     CONSTRAINT settlement_result_check CHECK (octet_length(result) <= 4096 AND (result = '' OR outcome = 'delivered'))
 ) WITH (
@@ -156,7 +163,9 @@ CREATE TABLE outbox.worker (
     host       text NOT NULL,
     CONSTRAINT worker_pkey PRIMARY KEY (id),
     CONSTRAINT worker_name_check CHECK (octet_length(name) <= 128 AND btrim(name, E' \t\n\x0B\f\r') <> ''),
-    CONSTRAINT worker_host_check CHECK (octet_length(host) <= 255)
+    CONSTRAINT worker_host_check CHECK (octet_length(host) <= 255),
+    CONSTRAINT worker_at_check CHECK (started_at BETWEEN '2000-01-01 00:00:00+00' AND '9999-12-31 00:00:00+00'
+        AND seen_at BETWEEN '2000-01-01 00:00:00+00' AND '9999-12-31 00:00:00+00')
 ) WITH (fillfactor = 50);
 
 CREATE INDEX worker_name ON outbox.worker (name);
@@ -173,6 +182,7 @@ CREATE TABLE outbox.pause (
     reason    text NOT NULL,
     CONSTRAINT pause_pkey PRIMARY KEY (consumer, target, kind, tenant),
     CONSTRAINT pause_mode_check CHECK (mode IN (0, 1)),
+    CONSTRAINT pause_at_check CHECK (paused_at BETWEEN '2000-01-01 00:00:00+00' AND '9999-12-31 00:00:00+00'),
     CONSTRAINT pause_name_check CHECK (octet_length(consumer) BETWEEN 1 AND 128 AND octet_length(target) BETWEEN 1 AND 128
         AND octet_length(kind) BETWEEN 1 AND 128 AND octet_length(tenant) <= 128),
     CONSTRAINT pause_actor_check CHECK (octet_length(actor) <= 128 AND btrim(actor, E' \t\n\x0B\f\r') <> ''),
@@ -190,6 +200,8 @@ CREATE TABLE outbox.audit (
     reason     text NOT NULL,
     detail     text NOT NULL DEFAULT '',
     CONSTRAINT audit_pkey PRIMARY KEY (id),
+    CONSTRAINT audit_at_check CHECK (at BETWEEN '2000-01-01 00:00:00+00' AND '9999-12-31 00:00:00+00'),
+    CONSTRAINT audit_detail_check CHECK (octet_length(detail) <= 512),
     CONSTRAINT audit_action_check CHECK (action IN ('cancel', 'replay', 'resolve', 'pause', 'resume', 'release', 'unblock')),
     CONSTRAINT audit_actor_check CHECK (octet_length(actor) <= 128 AND btrim(actor, E' \t\n\x0B\f\r') <> ''),
     CONSTRAINT audit_reason_check CHECK (octet_length(reason) <= 4096 AND btrim(reason, E' \t\n\x0B\f\r') <> '')
