@@ -38,7 +38,8 @@ type Leaser interface {
 	// Guard: lane, scope, pause, due, free (a leased_until further ahead than the longest lease counts as over: a clock stepped back);
 	// for an order key: the head of the key among committed rows, and the order lease, taken here or not granted.
 	// Index: queue_due for a lane, queue_order for the head, primary keys else. Locks: the picked queue rows, skipping locked ones, so
-	// without waiting; then order leases in (tenant, order_key) order.
+	// without waiting; then order leases in (tenant, order_key) order. Statements that end leases take those in id order: where smaller ids of
+	// two keys committed late, the two orders may meet in a deadlock, which the server ends and the driver's repeat hides.
 	LeaseDue(ctx context.Context, arg LeaseDueParams) ([]LeaseDueRow, error)
 
 	// LeaseSuccessors leases the next message of each order key whose message was just settled, with every guard of LeaseDue, so that a hot

@@ -405,7 +405,8 @@ type LeaseDueRow struct {
 // Guard: lane, scope, pause, due, free (a leased_until further ahead than the longest lease counts as over: a clock stepped back);
 // for an order key: the head of the key among committed rows, and the order lease, taken here or not granted.
 // Index: queue_due for a lane, queue_order for the head, primary keys else. Locks: the picked queue rows, skipping locked ones, so
-// without waiting; then order leases in (tenant, order_key) order.
+// without waiting; then order leases in (tenant, order_key) order. Statements that end leases take those in id order: where smaller ids of
+// two keys committed late, the two orders may meet in a deadlock, which the server ends and the driver's repeat hides.
 // One instant for both leases: two readings of the clock would let one outlive the other.
 // A lease takes its order key, and under block_on_dead a death does too, by the same rule: one that took the key from a message that runs
 // would let another run beside it once the key is unblocked.
