@@ -53,7 +53,7 @@ type Leaser interface {
 	// Locks: queue rows, then order leases, in id order.
 	Release(ctx context.Context, arg ReleaseParams) ([]int64, error)
 
-	// Renew extends live leases, never shortening one, and says whether a pause asks running handlers to stop (pause_mode -1: not paused).
+	// Renew extends live leases, never shortening one but to the longest lease (a clock stepped back), and says whether a pause asks running handlers to stop (pause_mode -1: not paused).
 	// A row that does not come back is no longer ours: ended, over, cancelled; FindFates tells which. Neither does an ordered one whose order
 	// lease went to another message: that can happen while this statement waits for a locked row beyond the end of the lease.
 	// Guard: id, token, a lease that is not over, for an order key the order lease. Index: primary keys. Locks: queue rows, then order leases, in id order.
@@ -375,9 +375,10 @@ type ReleaseParams struct {
 
 // RenewParams are the arguments of Renew.
 type RenewParams struct {
-	Lease  int64
-	Ids    []int64
-	Tokens [][]byte
+	Lease        int64
+	LongestLease int64
+	Ids          []int64
+	Tokens       [][]byte
 }
 
 // RenewRow is a row that Renew returns.

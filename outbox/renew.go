@@ -15,7 +15,8 @@ type Renewal struct {
 	Err error
 }
 
-// Renew extends leases to length from now and never shortens one. There is one Renewal for each message, in input order; a lease that is
+// Renew extends leases to length from now and never shortens one, but for one that ends later than the longest lease from now, as after a
+// step back of the database's clock. There is one Renewal for each message, in input order; a lease that is
 // over is never renewed, even if nobody took the message since. An error says nothing about any of them: try again while the leases last.
 // length is bounded as LeasePlan.For is. One statement for each 1,000 messages, one more when leases are gone.
 func (b *Box) Renew(ctx context.Context, messages []Message, length time.Duration) ([]Renewal, error) {
@@ -38,7 +39,7 @@ func (b *Box) Renew(ctx context.Context, messages []Message, length time.Duratio
 
 func (b *Box) renew(ctx context.Context, messages []Message, places []int, lease int64, renewals []Renewal) error {
 	ids, tokens := heldArrays(messages, places)
-	rows, err := b.store.Renew(ctx, db.RenewParams{Lease: lease, Ids: ids, Tokens: tokens})
+	rows, err := b.store.Renew(ctx, db.RenewParams{Lease: lease, LongestLease: micros(db.LongestLease), Ids: ids, Tokens: tokens})
 	if err != nil {
 		return err
 	}

@@ -112,7 +112,7 @@ func (m *machine) settleRaw(c client, id int64, token []byte, call int64) {
 			}),
 			raw(m, m.stage.store.Release, db.ReleaseParams{Ids: []int64{id}, Tokens: [][]byte{wrong}, Unsures: []bool{true}}),
 		)
-		renewed := raw(m, m.stage.store.Renew, db.RenewParams{Ids: []int64{id}, Tokens: [][]byte{wrong}, Lease: int64(longestLease)})
+		renewed := raw(m, m.stage.store.Renew, db.RenewParams{Ids: []int64{id}, Tokens: [][]byte{wrong}, Lease: int64(longestLease), LongestLease: int64(longestLease)})
 		equal(m, "rows changed by a token that is "+name, len(ids)+len(renewed), 0)
 		m.count("raw token", name)
 	}

@@ -104,7 +104,7 @@ func (h hold) with(token []byte) hold {
 }
 
 func (h hold) renewed(lease time.Duration) db.RenewParams {
-	return db.RenewParams{Ids: h.ids, Tokens: h.tokens, Lease: lease.Microseconds()}
+	return db.RenewParams{Ids: h.ids, Tokens: h.tokens, Lease: lease.Microseconds(), LongestLease: db.LongestLease.Microseconds()}
 }
 
 func (h hold) released() db.ReleaseParams {

@@ -9,6 +9,7 @@ import (
 var renewTests = []test{
 	{"extends a lease", renewExtends},
 	{"never shortens one", renewNeverShortens},
+	{"brings one back within the longest after the clock stepped back", renewAfterStepBack},
 	{"changes nothing of a lease that is not ours", renewGuards},
 	{"extends the order lease alike", renewOrder},
 	{"tells the strongest pause", renewPause},
@@ -36,6 +37,20 @@ func renewNeverShortens(f *fixture) {
 		row := one(f, f.Store.Renew, h.renewed(time.Second))
 		sameInstant(f, "leased until", row.LeasedUntil, f.queued(h.ids[0]).LeasedUntil)
 	})
+}
+
+func renewAfterStepBack(f *fixture) {
+	h := f.hold(effect{order: "o"})
+	f.Age(f, -3*time.Hour)
+	row := one(f, f.Store.Renew, h.renewed(time.Second))
+	sameInstant(f, "leased until", row.LeasedUntil, f.queued(h.ids[0]).LeasedUntil)
+	sameInstant(f, "the order lease", row.LeasedUntil, f.dump().OrderLeases[0].LeasedUntil)
+	rows, _ := f.leaseDue(f.leasing())
+	for _, r := range rows {
+		if r.Fate == db.FateGranted && r.ID == row.ID {
+			f.Errorf("the renewed lease is taken for one that is over, as it ends at %v", row.LeasedUntil)
+		}
+	}
 }
 
 func renewGuards(f *fixture) {

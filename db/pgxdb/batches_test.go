@@ -85,7 +85,7 @@ func leaseBatch(ctx context.Context, store *pgxdb.Store, worker int64, n int) (h
 
 // renew extends the leases of the whole batch.
 func (h heldBatch) renew(ctx context.Context, store *pgxdb.Store) error {
-	renewed, err := store.Renew(ctx, db.RenewParams{Ids: h.ids, Tokens: h.tokens, Lease: time.Minute.Microseconds()})
+	renewed, err := store.Renew(ctx, db.RenewParams{Ids: h.ids, Tokens: h.tokens, Lease: time.Minute.Microseconds(), LongestLease: db.LongestLease.Microseconds()})
 	if err == nil && len(renewed) != len(h.ids) {
 		err = fmt.Errorf("renewed %d of %d", len(renewed), len(h.ids))
 	}

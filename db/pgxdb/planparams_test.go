@@ -49,7 +49,7 @@ var planParams = map[string]any{
 		Tenants: []string{"t0", "t0"}, OrderKeys: []string{"o0", "o20"}, Kinds: []string{"k0", "k1"}, AttemptLimits: []int32{12, 12},
 		MaxAges: []int64{24 * hour, 0}, Consumer: "c", Target: "g", AllTenants: true, Lease: hour / 120, LongestLease: hour, MaxRows: 100, Token: token, Worker: 1,
 	},
-	"Renew":           gen.RenewParams{Ids: ids, Tokens: tokens, Lease: hour / 120},
+	"Renew":           gen.RenewParams{Ids: ids, Tokens: tokens, Lease: hour / 120, LongestLease: hour},
 	"Release":         gen.ReleaseParams{Ids: ids, Tokens: tokens, Unsures: []bool{false, true}},
 	"SettleDelivered": gen.SettleDeliveredParams{Ids: ids, Tokens: tokens, Consumer: "c", Target: "g", AllTenants: true, Results: two},
 	"SettleDropped":   gen.SettleDroppedParams{Ids: ids, Tokens: tokens, Consumer: "c", Target: "g", AllTenants: true},

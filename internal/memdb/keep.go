@@ -12,19 +12,19 @@ import (
 // Renew implements db.Leaser.
 func (s *Store) Renew(ctx context.Context, arg db.RenewParams) ([]db.RenewRow, error) {
 	return run(ctx, s, "Renew", arg, func(st *statement) []db.RenewRow {
-		until, rows := after(st.now, arg.Lease), []db.RenewRow{}
+		until, latest, rows := after(st.now, arg.Lease), after(st.now, arg.LongestLease), []db.RenewRow{}
 		for _, q := range st.holding(arg.Ids, arg.Tokens) {
 			if !q.LeasedUntil.After(st.now) {
 				continue
 			}
-			q.LeasedUntil = later(q.LeasedUntil, until)
+			q.LeasedUntil = earlier(later(q.LeasedUntil, until), latest)
 			st.queue.put(st, q)
 			if q.OrderKey != "" {
 				o, ok := st.orderLease(q)
 				if !ok || o.Blocked {
 					continue
 				}
-				o.LeasedUntil = later(o.LeasedUntil, until)
+				o.LeasedUntil = earlier(later(o.LeasedUntil, until), latest)
 				st.orderLeases.put(st, o)
 			}
 			rows = append(rows, db.RenewRow{ID: q.MessageID, LeasedUntil: q.LeasedUntil, PauseMode: st.pauseMode(laneOf(q))})

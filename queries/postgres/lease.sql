@@ -399,17 +399,20 @@ CROSS JOIN LATERAL (
     WHERE x.id = g.message_id
 ) AS m;
 
--- Renew extends live leases, never shortening one, and says whether a pause asks running handlers to stop (pause_mode -1: not paused).
+-- Renew extends live leases, never shortening one but to the longest lease (a clock stepped back), and says whether a pause asks running handlers to stop (pause_mode -1: not paused).
 -- A row that does not come back is no longer ours: ended, over, cancelled; FindFates tells which. Neither does an ordered one whose order
 -- lease went to another message: that can happen while this statement waits for a locked row beyond the end of the lease.
 -- Guard: id, token, a lease that is not over, for an order key the order lease. Index: primary keys. Locks: queue rows, then order leases, in id order.
 -- name: Renew :many
 WITH stamp AS (
-    SELECT clock_timestamp() + sqlc.arg(lease)::bigint * interval '1 microsecond' AS until
+    SELECT
+        t.at + sqlc.arg(lease)::bigint * interval '1 microsecond' AS until,
+        t.at + sqlc.arg(longest_lease)::bigint * interval '1 microsecond' AS latest
+    FROM (SELECT clock_timestamp() AS at) AS t
 ),
 renewed AS (
     UPDATE outbox.queue AS q
-    SET leased_until = GREATEST(q.leased_until, (SELECT s.until FROM stamp AS s))
+    SET leased_until = LEAST(GREATEST(q.leased_until, (SELECT s.until FROM stamp AS s)), (SELECT s.latest FROM stamp AS s))
     WHERE q.message_id = ANY (sqlc.arg(ids)::bigint[])
         AND q.token = (sqlc.arg(tokens)::bytea[])[width_bucket(q.message_id, sqlc.arg(ids)::bigint[])]
         AND q.leased_until > clock_timestamp()
@@ -417,7 +420,7 @@ renewed AS (
 ),
 kept AS (
     UPDATE outbox.order_lease AS o
-    SET leased_until = GREATEST(o.leased_until, (SELECT s.until FROM stamp AS s))
+    SET leased_until = LEAST(GREATEST(o.leased_until, (SELECT s.until FROM stamp AS s)), (SELECT s.latest FROM stamp AS s))
     WHERE o.message_id = ANY (ARRAY(SELECT r.message_id FROM renewed AS r WHERE r.order_key <> ''))
         AND NOT o.blocked
     RETURNING o.message_id

@@ -715,19 +715,22 @@ func (q *Queries) Release(ctx context.Context, db DBTX, arg ReleaseParams) ([]in
 
 const renew = `-- name: Renew :many
 WITH stamp AS (
-    SELECT clock_timestamp() + $1::bigint * interval '1 microsecond' AS until
+    SELECT
+        t.at + $1::bigint * interval '1 microsecond' AS until,
+        t.at + $2::bigint * interval '1 microsecond' AS latest
+    FROM (SELECT clock_timestamp() AS at) AS t
 ),
 renewed AS (
     UPDATE outbox.queue AS q
-    SET leased_until = GREATEST(q.leased_until, (SELECT s.until FROM stamp AS s))
-    WHERE q.message_id = ANY ($2::bigint[])
-        AND q.token = ($3::bytea[])[width_bucket(q.message_id, $2::bigint[])]
+    SET leased_until = LEAST(GREATEST(q.leased_until, (SELECT s.until FROM stamp AS s)), (SELECT s.latest FROM stamp AS s))
+    WHERE q.message_id = ANY ($3::bigint[])
+        AND q.token = ($4::bytea[])[width_bucket(q.message_id, $3::bigint[])]
         AND q.leased_until > clock_timestamp()
     RETURNING q.message_id, q.leased_until, q.consumer, q.target, q.kind, q.tenant, q.order_key
 ),
 kept AS (
     UPDATE outbox.order_lease AS o
-    SET leased_until = GREATEST(o.leased_until, (SELECT s.until FROM stamp AS s))
+    SET leased_until = LEAST(GREATEST(o.leased_until, (SELECT s.until FROM stamp AS s)), (SELECT s.latest FROM stamp AS s))
     WHERE o.message_id = ANY (ARRAY(SELECT r.message_id FROM renewed AS r WHERE r.order_key <> ''))
         AND NOT o.blocked
     RETURNING o.message_id
@@ -748,9 +751,10 @@ WHERE r.order_key = '' OR r.message_id IN (SELECT k.message_id FROM kept AS k)
 `
 
 type RenewParams struct {
-	Lease  int64
-	Ids    []int64
-	Tokens [][]byte
+	Lease        int64
+	LongestLease int64
+	Ids          []int64
+	Tokens       [][]byte
 }
 
 type RenewRow struct {
@@ -759,12 +763,17 @@ type RenewRow struct {
 	PauseMode   int32
 }
 
-// Renew extends live leases, never shortening one, and says whether a pause asks running handlers to stop (pause_mode -1: not paused).
+// Renew extends live leases, never shortening one but to the longest lease (a clock stepped back), and says whether a pause asks running handlers to stop (pause_mode -1: not paused).
 // A row that does not come back is no longer ours: ended, over, cancelled; FindFates tells which. Neither does an ordered one whose order
 // lease went to another message: that can happen while this statement waits for a locked row beyond the end of the lease.
 // Guard: id, token, a lease that is not over, for an order key the order lease. Index: primary keys. Locks: queue rows, then order leases, in id order.
 func (q *Queries) Renew(ctx context.Context, db DBTX, arg RenewParams) ([]RenewRow, error) {
-	rows, err := db.Query(ctx, renew, arg.Lease, arg.Ids, arg.Tokens)
+	rows, err := db.Query(ctx, renew,
+		arg.Lease,
+		arg.LongestLease,
+		arg.Ids,
+		arg.Tokens,
+	)
 	if err != nil {
 		return nil, err
 	}
