@@ -831,7 +831,9 @@ type ShowMessageRow struct {
 	Reason         string
 	Result         string
 	SettledAt      time.Time
+	AttemptLimit   int32
 	DueAt          time.Time
+	BornAt         time.Time
 	ExpiresAt      time.Time
 	LeasedUntil    time.Time
 	Worker         string

@@ -9,7 +9,8 @@ import (
 )
 
 // RetryDelay is the delay of a message after its nth failure, as a settle gives it: the base, shortened by up to the jitter. The same message
-// and n always give the same delay. It is at least a nanosecond and at most the policy's MaxDelay. The consumer must not be nil.
+// and n always give the same delay, and of the message only Tenant, Consumer and Key matter, so that it can be foretold. It is at least a
+// nanosecond and at most the policy's MaxDelay. The consumer must not be nil.
 func (b *Box) RetryDelay(c *Consumer, m Message, n int) time.Duration {
 	base := b.baseDelay(c, n)
 	if c.policy.Jitter == NoJitter {

@@ -13,8 +13,12 @@ type Details struct {
 	Priority int16
 	// MaxAge is NoMaxAge when there is none.
 	MaxAge time.Duration
-	// ExpiresAt, of an open message, is zero when there is no age limit.
-	ExpiresAt      time.Time
+	// BornAt, of an open message, is what its age counts from: the later of its creation and its first due time, or its last replay. ExpiresAt
+	// is zero when there is no age limit.
+	BornAt, ExpiresAt time.Time
+	// AttemptLimit, of an open message, is how many attempts it gets if its consumer's policy allows fewer, so that a replay always leads to
+	// one; 0 is the policy's.
+	AttemptLimit   int
 	SourcePosition int64
 	SourceEventID  string
 	Digest         []byte
@@ -53,7 +57,9 @@ func (b *Box) newDetails(row db.ShowMessageRow) Details {
 		},
 		Priority:       int16(row.Priority),
 		MaxAge:         time.Duration(row.MaxAge) * time.Microsecond,
+		BornAt:         row.BornAt.UTC(),
 		ExpiresAt:      row.ExpiresAt.UTC(),
+		AttemptLimit:   int(row.AttemptLimit),
 		SourcePosition: row.SourcePosition,
 		SourceEventID:  row.SourceEventID,
 		Digest:         row.Digest,

@@ -113,6 +113,8 @@ func (m *machine) show() {
 			want = never // which it shows as zero
 		}
 		equal(m, "expires", m.virtual(got.ExpiresAt), want)
+		equal(m, "born", m.virtual(got.BornAt), r.born)
+		equal(m, "attempt limit", got.AttemptLimit, r.limit)
 	}
 	worker := ""
 	for _, w := range m.workers {

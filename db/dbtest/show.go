@@ -17,7 +17,7 @@ var showTests = []test{
 func (f *fixture) show(id int64) db.ShowMessageRow {
 	f.Helper()
 	row := one(f, f.Store.ShowMessage, db.ShowMessageParams{ID: id, AllTenants: true})
-	for _, t := range []*time.Time{&row.CreatedAt, &row.ReplayedAt, &row.SettledAt, &row.DueAt, &row.ExpiresAt, &row.LeasedUntil} {
+	for _, t := range []*time.Time{&row.CreatedAt, &row.ReplayedAt, &row.SettledAt, &row.DueAt, &row.BornAt, &row.ExpiresAt, &row.LeasedUntil} {
 		*t = t.UTC()
 	}
 	return row
@@ -33,7 +33,8 @@ func showsOpen(f *fixture) {
 	same(f, "message", f.show(id), db.ShowMessageRow{
 		ID: id, Tenant: "a", Consumer: "c", Target: "t", Kind: "k", Key: "x", OrderKey: "o", Priority: -2, MaxAge: time.Hour.Microseconds(),
 		SourcePosition: 4, SourceEventID: "e", CreatedAt: m.CreatedAt, Digest: m.Digest, Metadata: "{}", Payload: []byte("body"), State: "pending",
-		ReplayedAt: db.Never, SettledAt: db.Never, DueAt: q.DueAt, ExpiresAt: q.ExpiresAt, LeasedUntil: db.Never,
+		ReplayedAt: db.Never, SettledAt: db.Never, DueAt: q.DueAt, BornAt: q.BornAt, ExpiresAt: q.ExpiresAt,
+		LeasedUntil: db.Never,
 	})
 }
 
@@ -62,11 +63,14 @@ func showsSettled(f *fixture) {
 	m, s := d.Messages[0], d.Settlements[0]
 	same(f, "delivered", f.show(m.ID), db.ShowMessageRow{
 		ID: m.ID, Consumer: "c", Target: "t", Kind: "k", Key: "x", CreatedAt: m.CreatedAt, Digest: m.Digest, Payload: []byte{}, State: "delivered",
-		Attempt: 1, Epoch: 1, ReplayedAt: db.Never, Result: "receipt 5", SettledAt: s.SettledAt, DueAt: db.Never, ExpiresAt: db.Never,
-		LeasedUntil: db.Never, Worker: "w",
+		Attempt: 1, Epoch: 1, ReplayedAt: db.Never, Result: "receipt 5", SettledAt: s.SettledAt, DueAt: db.Never, BornAt: db.Never,
+		ExpiresAt: db.Never, LeasedUntil: db.Never, Worker: "w",
 	})
 	row := f.show(f.bury(some(1)...)[0])
 	same(f, "dead", []string{row.State, row.Cause, row.Reason, row.Worker}, []string{"dead", "permanent", "no such account", ""})
+	run(f, f.Store.ReplayDead, db.ReplayDeadParams{Ids: []int64{row.ID}, AllTenants: true, Actor: "ann", Reason: "repaired"})
+	row = f.show(row.ID)
+	same(f, "replayed", []any{row.Attempt, row.AttemptLimit, row.BornAt}, []any{int32(1), int32(2), row.ReplayedAt})
 }
 
 func showsScope(f *fixture) {

@@ -18,7 +18,7 @@ func (s *Store) ShowMessage(ctx context.Context, arg db.ShowMessageParams) ([]db
 			ID: m.ID, Tenant: m.Tenant, Consumer: m.Consumer, Target: m.Target, Kind: m.Kind, Key: m.Key, OrderKey: m.OrderKey,
 			Priority: int32(m.Priority), MaxAge: m.MaxAge, SourcePosition: m.SourcePosition, SourceEventID: m.SourceEventID,
 			CreatedAt: m.CreatedAt, Digest: exact(m.Digest), Metadata: m.Metadata, Payload: exact(m.Payload), State: st.state(m.ID),
-			SettledAt: db.Never, DueAt: db.Never, ExpiresAt: db.Never, LeasedUntil: db.Never,
+			SettledAt: db.Never, DueAt: db.Never, BornAt: db.Never, ExpiresAt: db.Never, LeasedUntil: db.Never,
 		}
 		if r, ok := st.settlements.rows[m.ID]; ok {
 			row.Attempt, row.Epoch, row.Replays, row.ReplayedAt = r.Attempt, r.Epoch, r.Replays, r.ReplayedAt
@@ -27,7 +27,8 @@ func (s *Store) ShowMessage(ctx context.Context, arg db.ShowMessageParams) ([]db
 		} else {
 			q := st.queue.rows[m.ID]
 			row.Attempt, row.Epoch, row.Replays, row.ReplayedAt = q.Attempt, q.Epoch, q.Replays, q.ReplayedAt
-			row.Reason, row.DueAt, row.ExpiresAt, row.LeasedUntil = q.LastError, q.DueAt, q.ExpiresAt, q.LeasedUntil
+			row.Reason, row.DueAt, row.BornAt, row.ExpiresAt, row.LeasedUntil = q.LastError, q.DueAt, q.BornAt, q.ExpiresAt, q.LeasedUntil
+			row.AttemptLimit = q.AttemptLimit
 			row.Worker = st.workers.rows[q.LeasedBy].Name
 		}
 		return []db.ShowMessageRow{row}

@@ -784,7 +784,9 @@ SELECT
     COALESCE(s.reason, q.last_error, '')::text AS reason,
     COALESCE(s.result, '')::text AS result,
     COALESCE(s.settled_at, '0001-01-01 00:00:00+00')::timestamptz AS settled_at,
+    COALESCE(q.attempt_limit, 0)::integer AS attempt_limit,
     COALESCE(q.due_at, '0001-01-01 00:00:00+00')::timestamptz AS due_at,
+    COALESCE(q.born_at, '0001-01-01 00:00:00+00')::timestamptz AS born_at,
     COALESCE(q.expires_at, '0001-01-01 00:00:00+00')::timestamptz AS expires_at,
     COALESCE(q.leased_until, '0001-01-01 00:00:00+00')::timestamptz AS leased_until,
     COALESCE((SELECT w.name FROM outbox.worker AS w WHERE w.id = COALESCE(s.settled_by, q.leased_by)), '')::text AS worker
@@ -826,7 +828,9 @@ type ShowMessageRow struct {
 	Reason         string
 	Result         string
 	SettledAt      time.Time
+	AttemptLimit   int32
 	DueAt          time.Time
+	BornAt         time.Time
 	ExpiresAt      time.Time
 	LeasedUntil    time.Time
 	Worker         string
@@ -869,7 +873,9 @@ func (q *Queries) ShowMessage(ctx context.Context, db DBTX, arg ShowMessageParam
 			&i.Reason,
 			&i.Result,
 			&i.SettledAt,
+			&i.AttemptLimit,
 			&i.DueAt,
+			&i.BornAt,
 			&i.ExpiresAt,
 			&i.LeasedUntil,
 			&i.Worker,
