@@ -117,10 +117,10 @@ func TestShow(t *testing.T) {
 		t.Errorf("no payload %s in %s", payload, raw)
 	}
 	missing := command(t, "show", "99", "--dsn", f.dsn)
-	if missing.code != exitFailed || missing.stderr != "fencepost: no message has the id 99; was it purged, or is it another --tenant's?\n" {
+	if missing.code != exitNotDone || missing.stderr != "fencepost: no message has the id 99; was it purged, or is it another --tenant's?\n" {
 		t.Errorf("code %d, %s", missing.code, missing.stderr)
 	}
-	if other := command(t, "show", "1", "--tenant", "acme", "--dsn", f.dsn); other.code != exitFailed {
+	if other := command(t, "show", "1", "--tenant", "acme", "--dsn", f.dsn); other.code != exitNotDone {
 		t.Errorf("another tenant's message: code %d, %s", other.code, other.stdout)
 	}
 }

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"log/slog"
@@ -16,7 +17,11 @@ import (
 	"github.com/fencepost-go/fencepost/outbox"
 )
 
-const dsnVariable = "FENCEPOST_DSN"
+const (
+	dsnVariable = "FENCEPOST_DSN"
+	// largestPayload is the most that any service may allow itself (outbox.Config.MaxPayload).
+	largestPayload = 1 << 20
+)
 
 // A connection is how a command reaches its tables.
 type connection struct {
@@ -31,9 +36,10 @@ func (c *connection) addFlags(cmd *cobra.Command) {
 	cmd.Flags().Var(schemaFlag{&c.schema}, "schema", "schema of the tables")
 }
 
-func (c *connection) addTimeout(cmd *cobra.Command) {
-	c.timeout = 10 * time.Second
-	cmd.Flags().Var(durationFlag{&c.timeout, time.Millisecond, time.Hour}, "timeout", "give up after this long")
+// addTimeout adds the flag whose default is 10 seconds unless the command has set another.
+func (c *connection) addTimeout(cmd *cobra.Command, what string) {
+	c.timeout = cmp.Or(c.timeout, 10*time.Second)
+	cmd.Flags().Var(durationFlag{&c.timeout, time.Millisecond, time.Hour}, "timeout", what)
 }
 
 // config parses the connection string. What it says about a bad one repeats nothing of it.
@@ -69,12 +75,17 @@ func misread(config *pgxpool.Config) bool {
 
 // withBox calls use with a box on the database, within the timeout.
 func (c *connection) withBox(cmd *cobra.Command, use func(context.Context, *outbox.Box) error) error {
+	return c.within(cmd.Context(), func(ctx context.Context) error {
+		return c.withPool(ctx, cmd, func(_ *pgxpool.Pool, box *outbox.Box) error { return use(ctx, box) })
+	})
+}
+
+// withPool calls use with a pool and a box on it; only the look at the tables' version is bounded by the timeout.
+func (c *connection) withPool(ctx context.Context, cmd *cobra.Command, use func(*pgxpool.Pool, *outbox.Box) error) error {
 	config, err := c.config(cmd.CommandPath())
 	if err != nil {
 		return err
 	}
-	ctx, cancel := context.WithTimeoutCause(cmd.Context(), c.timeout, &slowError{c.timeout})
-	defer cancel()
 	pool, err := pgxpool.NewWithConfig(ctx, config)
 	if err != nil {
 		return err
@@ -84,18 +95,32 @@ func (c *connection) withBox(cmd *cobra.Command, use func(context.Context, *outb
 	if err != nil {
 		return err
 	}
-	box, err := outbox.New(store, outbox.Config{Logger: slog.New(slog.DiscardHandler)})
+	box, err := outbox.New(store, outbox.Config{MaxPayload: largestPayload, Logger: slog.New(slog.DiscardHandler)})
 	if err != nil {
 		return err
 	}
-	err = box.CheckSchema(ctx)
-	if err == nil {
-		err = use(ctx, box)
+	if err := c.within(ctx, box.CheckSchema); err != nil {
+		return err
 	}
-	if err != nil {
+	return use(pool, box)
+}
+
+// within calls do with a context that ends after the timeout.
+func (c *connection) within(ctx context.Context, do func(context.Context) error) error {
+	ctx, cancel := context.WithTimeoutCause(ctx, c.timeout, &slowError{c.timeout})
+	defer cancel()
+	if err := do(ctx); err != nil {
 		return errors.Join(err, context.Cause(ctx))
 	}
 	return nil
+}
+
+// whole is within for a transaction that a Ctrl-C must not tear: it comes to its end first, so that what was done is known.
+func (c *connection) whole(ctx context.Context, do func(context.Context) error) error {
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	return c.within(context.WithoutCancel(ctx), do)
 }
 
 // addTenants adds the flag that narrows a command to some tenants, and gives the scope it asks for.

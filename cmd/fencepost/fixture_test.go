@@ -3,10 +3,13 @@ package main
 import (
 	"context"
 	"errors"
+	"fmt"
 	"log/slog"
+	"strings"
 	"testing"
 	"time"
 
+	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/fencepost-go/fencepost/db/pgxdb"
@@ -19,11 +22,12 @@ const hostile = "\x1b[2J\x1b[31mred\u202e\u009b2J\x00"
 
 // fixture is a database with one message of most states.
 type fixture struct {
-	dsn string
-	box *outbox.Box
+	dsn  string
+	pool *pgxpool.Pool
+	box  *outbox.Box
 }
 
-var operator = outbox.By{Actor: "ann", Reason: "a test"}
+var operator = outbox.By{Actor: "fixture", Reason: "a test"}
 
 // newFixture fills a database: 1 and 2 pending, 3 deferred, 4 delivered, 5 dead, 6 parked, 7 cancelled, 8 leased, 9 dead; the kind mail
 // is paused.
@@ -83,20 +87,15 @@ func openFixture(t *testing.T, dsn string) fixture {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return fixture{dsn: dsn, box: box}
+	return fixture{dsn: dsn, pool: pool, box: box}
 }
 
 func (f fixture) enqueue(t *testing.T, effects ...outbox.Effect) {
 	t.Helper()
-	pool, err := pgxpool.New(t.Context(), f.dsn)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer pool.Close()
 	for i := range effects {
 		effects[i].Consumer, effects[i].Target = "shop", "warehouse"
 	}
-	err = pgxdb.InTx(t.Context(), pool, f.box, func(tx *pgxdb.BoxTx) error {
+	err := pgxdb.InTx(t.Context(), f.pool, f.box, func(tx *pgxdb.BoxTx) error {
 		_, err := f.box.EnqueueMany(t.Context(), tx, effects)
 		return err
 	})
@@ -129,4 +128,61 @@ func (f fixture) lease(t *testing.T, consumer *outbox.Consumer, kind string) []o
 		t.Fatal(err)
 	}
 	return pass.Messages
+}
+
+// sql does what no command does: lets time pass, kills, looks.
+func (f fixture) sql(t *testing.T, statement string, args ...any) {
+	t.Helper()
+	if _, err := f.pool.Exec(t.Context(), statement, args...); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// rows reads rows as text, one a line.
+func (f fixture) rows(t *testing.T, query string, args ...any) string {
+	t.Helper()
+	rows, err := f.pool.Query(t.Context(), query, args...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	lines, err := pgx.CollectRows(rows, pgx.RowTo[string])
+	if err != nil {
+		t.Fatal(err)
+	}
+	return strings.Join(lines, "\n")
+}
+
+// dump is everything in the tables.
+func (f fixture) dump(t *testing.T) string {
+	t.Helper()
+	var all strings.Builder
+	for _, table := range []string{"message", "queue", "settlement", "order_lease", "worker", "pause", "audit"} {
+		all.WriteString(table + "\n" + f.rows(t, "SELECT x::text FROM outbox."+table+" AS x ORDER BY 1") + "\n")
+	}
+	return all.String()
+}
+
+// audits are what operators did after the fixture was filled.
+func (f fixture) audits(t *testing.T) string {
+	t.Helper()
+	return f.rows(t, `SELECT concat_ws('|', message_id, action, tenant, actor, reason, detail) FROM outbox.audit
+		WHERE actor <> $1 ORDER BY id`, operator.Actor)
+}
+
+// bury makes every open message of a kind die, in no time.
+func (f fixture) bury(t *testing.T, kind, cause string) {
+	t.Helper()
+	f.sql(t, `WITH gone AS (DELETE FROM outbox.queue WHERE kind = $1 RETURNING message_id)
+		INSERT INTO outbox.settlement (message_id, outcome, cause, reason, attempt, epoch, replays)
+		SELECT message_id, 'dead', $2, 'no answer', 12, 12, 0 FROM gone`, kind, cause)
+}
+
+// many enqueues n effects of a kind.
+func (f fixture) many(t *testing.T, kind string, n int) {
+	t.Helper()
+	effects := make([]outbox.Effect, n)
+	for i := range effects {
+		effects[i] = outbox.Effect{Kind: kind, Key: fmt.Sprintf("%s-%d", kind, i)}
+	}
+	f.enqueue(t, effects...)
 }

@@ -1,8 +1,12 @@
 package main
 
 import (
+	"slices"
 	"strconv"
+	"strings"
 	"time"
+
+	"github.com/spf13/pflag"
 
 	"github.com/fencepost-go/fencepost/internal/schemaname"
 )
@@ -46,13 +50,19 @@ func (f durationFlag) Set(text string) error {
 	return nil
 }
 
-func (f durationFlag) String() string { return f.value.String() }
-func (durationFlag) Type() string     { return "duration" }
+func (f durationFlag) String() string {
+	if *f.value == 0 {
+		return "" // no default
+	}
+	return f.value.String()
+}
 
-// versionFlag is an intFlag whose default is "none".
-type versionFlag struct{ intFlag }
+func (durationFlag) Type() string { return "duration" }
 
-func (f versionFlag) String() string { return "" }
+// optionalInt is an intFlag whose default is none.
+type optionalInt struct{ intFlag }
+
+func (f optionalInt) String() string { return "" }
 
 // schemaFlag is a flag's name of a schema.
 type schemaFlag struct{ value *string }
@@ -67,3 +77,51 @@ func (f schemaFlag) Set(text string) error {
 
 func (f schemaFlag) String() string { return *f.value }
 func (schemaFlag) Type() string     { return "name" }
+
+// textFlag is a flag's text. An explicit blank is refused, so that an empty variable of a script never widens what is meant.
+type textFlag struct{ value *string }
+
+func (f textFlag) Set(text string) error {
+	if strings.TrimSpace(text) == "" {
+		return usagef("must not be blank")
+	}
+	*f.value = text
+	return nil
+}
+
+func (f textFlag) String() string { return *f.value }
+func (textFlag) Type() string     { return "text" }
+
+// choiceFlag is a flag's word out of a few.
+type choiceFlag struct {
+	value *string
+	of    []string
+}
+
+func (f choiceFlag) Set(text string) error {
+	if !slices.Contains(f.of, text) {
+		return usagef("must be one of %s", strings.Join(f.of, ", "))
+	}
+	*f.value = text
+	return nil
+}
+
+func (f choiceFlag) String() string { return *f.value }
+func (choiceFlag) Type() string     { return "word" }
+
+// noneFlag is a flag that takes the word none beside its values, since a zero never means that.
+type noneFlag struct {
+	pflag.Value
+	none func()
+}
+
+func (f noneFlag) Set(text string) error {
+	if text == "none" {
+		f.none()
+		return nil
+	}
+	if err := f.Value.Set(text); err != nil {
+		return usagef("%v, or the word none", err)
+	}
+	return nil
+}

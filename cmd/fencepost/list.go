@@ -3,7 +3,6 @@ package main
 import (
 	"context"
 	"fmt"
-	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -24,7 +23,7 @@ type listing struct {
 }
 
 func newList() *cobra.Command {
-	l := listing{limit: 50}
+	l := listing{state: "open", limit: 50}
 	cmd := &cobra.Command{
 		Use:   "list",
 		Short: "List messages of one state, page by page",
@@ -38,10 +37,10 @@ Messages that were committed late, below the place that was reached, are not sho
 		Args: noArguments,
 	}
 	l.addFlags(cmd)
-	l.addTimeout(cmd)
+	l.addTimeout(cmd, "give up after this long")
 	scope := addTenants(cmd)
 	flags := cmd.Flags()
-	flags.StringVar(&l.state, "state", "open", strings.Join(states, ", "))
+	flags.Var(choiceFlag{&l.state, states}, "state", strings.Join(states, ", "))
 	flags.StringVar(&l.filter.Consumer, "consumer", "", "only this consumer")
 	flags.StringVar(&l.filter.Target, "target", "", "only this target")
 	flags.StringVar(&l.filter.Kind, "kind", "", "only this kind")
@@ -64,9 +63,6 @@ Messages that were committed late, below the place that was reached, are not sho
 }
 
 func (l *listing) query() (outbox.ListQuery, error) {
-	if !slices.Contains(states, l.state) {
-		return outbox.ListQuery{}, usagef("--state must be one of %s", strings.Join(states, ", "))
-	}
 	query := outbox.ListQuery{State: outbox.State(l.state), Filter: l.filter, Limit: l.limit}
 	if l.state == "open" {
 		query.State = ""

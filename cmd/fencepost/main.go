@@ -1,4 +1,5 @@
-// Command fencepost looks after the outbox of a service: it installs the tables, shows what is in them, and runs a demo.
+// Command fencepost looks after the outbox of a service: it installs the tables, shows what is in them, does what operators do to
+// messages, and runs a demo.
 package main
 
 import (

@@ -2,11 +2,15 @@ package main
 
 import (
 	"bytes"
+	"context"
 	"encoding/json"
 	"flag"
+	"fmt"
+	"io"
 	"os"
 	"path/filepath"
 	"regexp"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -33,9 +37,38 @@ type result struct {
 
 func command(t *testing.T, args ...string) result {
 	t.Helper()
+	return commandWith(t.Context(), strings.NewReader(""), args...)
+}
+
+func commandWith(ctx context.Context, stdin io.Reader, args ...string) result {
 	var stdout, stderr bytes.Buffer
-	code := run(t.Context(), args, strings.NewReader(""), &stdout, &stderr)
+	code := run(ctx, args, stdin, &stdout, &stderr)
 	return result{stdout.String(), stderr.String(), code}
+}
+
+// A transcript is a session on one database, for a golden.
+type transcript struct {
+	t   *testing.T
+	dsn string
+	strings.Builder
+}
+
+func (s *transcript) run(args ...string) result {
+	s.t.Helper()
+	r := command(s.t, append(args, "--dsn", s.dsn)...)
+	line := "$ fencepost"
+	for _, arg := range args {
+		if strings.Contains(arg, " ") {
+			arg = strconv.Quote(arg)
+		}
+		line += " " + arg
+	}
+	fmt.Fprintf(s, "%s\n%s%s", line, r.stdout, r.stderr)
+	if r.code != exitOK {
+		fmt.Fprintf(s, "exit code %d\n", r.code)
+	}
+	s.WriteByte('\n')
+	return r
 }
 
 // succeed runs a command that must succeed and gives its output.

@@ -40,7 +40,7 @@ running service; what each migration locks is said at its top (--print).
 	m.addFlags(cmd)
 	flags := cmd.Flags()
 	flags.BoolVar(&m.down, "down", false, "roll back instead, to the version of --to")
-	flags.Var(versionFlag{intFlag{&m.to, 0, int(schema.Newest())}}, "to", "the version to roll back to")
+	flags.Var(optionalInt{intFlag{&m.to, 0, int(schema.Newest())}}, "to", "the version to roll back to")
 	flags.BoolVar(&m.yes, "yes", false, "yes, lose the data that --down removes")
 	flags.BoolVar(&m.status, "status", false, "change nothing, list the migrations")
 	flags.BoolVar(&m.print, "print", false, "change nothing, print the SQL for an empty database; needs no connection")

@@ -69,6 +69,19 @@ func TestPasswordsAreNeverPrinted(t *testing.T) {
 			{"list", "--state", dsn},
 			{"list", "--after", dsn},
 			{"list", "--json=" + dsn},
+			{"replay", dsn, "--reason", "r"},
+			{"resolve", "--as", dsn},
+			{"cancel", "--older-than", dsn},
+			{"cancel", "--all", "--yes", "--after", dsn, "--reason", "r"},
+			{"pause", dsn, "--all", "--reason", "r"},
+			{"resume", "--all", "--reason", "r", "--dsn", dsn},
+			{"release", "--worker", dsn, "--reason", "r"},
+			{"unblock", "--order-key", dsn, "--reason", "r"},
+			{"enqueue", dsn},
+			{"tail", "--state", dsn},
+			{"retries", dsn},
+			{"retries", "1", "--jitter", dsn},
+			{"completion", dsn},
 		} {
 			r := command(t, args...)
 			if strings.Contains(r.stdout+r.stderr, canary) {

@@ -28,24 +28,18 @@ A payload that is text is shown with everything escaped that a terminal might ac
 long one is cut. --json has the exact bytes (payload_base64), and payload_text where they are text.`,
 		Example: `  fencepost show 4711
   fencepost show 4711 --json | jq -r .payload_base64 | base64 -d`,
-		Args: func(cmd *cobra.Command, args []string) error {
-			_, err := messageID(args)
-			return err
-		},
+		Args: oneMessage,
 	}
 	c.addFlags(cmd)
-	c.addTimeout(cmd)
+	c.addTimeout(cmd, "give up after this long")
 	scope := addTenants(cmd)
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
-		id, err := messageID(args)
+		id, err := messageID(cmd, args)
 		if err != nil {
 			return err
 		}
 		return c.withBox(cmd, func(ctx context.Context, box *outbox.Box) error {
-			details, err := box.Show(ctx, scope(), id)
-			if errors.Is(err, outbox.ErrNotFound) {
-				return fmt.Errorf("no message has the id %d; was it purged, or is it another --tenant's?", id)
-			}
+			details, err := showMessage(ctx, box, scope(), id)
 			if err != nil {
 				return err
 			}
@@ -55,15 +49,42 @@ long one is cut. --json has the exact bytes (payload_base64), and payload_text w
 	return cmd
 }
 
-func messageID(args []string) (int64, error) {
-	if len(args) != 1 {
-		return 0, usagef("show takes the id of one message; see fencepost show --help")
+// showMessage reads one message.
+func showMessage(ctx context.Context, box *outbox.Box, scope outbox.Scope, id int64) (outbox.Details, error) {
+	details, err := box.Show(ctx, scope, id)
+	if errors.Is(err, outbox.ErrNotFound) {
+		return details, notDonef("no message has the id %d; was it purged, or is it another --tenant's?", id)
 	}
-	id, err := strconv.ParseInt(args[0], 10, 64)
-	if err != nil || id <= 0 {
-		return 0, usagef("the id of a message is a whole number above 0")
+	return details, err
+}
+
+// messageID reads the one argument of a command about one message.
+func messageID(cmd *cobra.Command, args []string) (int64, error) {
+	ids, err := messageIDs(args)
+	if err == nil && len(ids) != 1 {
+		err = usagef("%s takes the id of one message; see %s --help", cmd.Name(), cmd.CommandPath())
 	}
-	return id, nil
+	if err != nil {
+		return 0, err
+	}
+	return ids[0], nil
+}
+
+func oneMessage(cmd *cobra.Command, args []string) error {
+	_, err := messageID(cmd, args)
+	return err
+}
+
+func messageIDs(args []string) ([]int64, error) {
+	ids := make([]int64, len(args))
+	for i, arg := range args {
+		id, err := strconv.ParseInt(arg, 10, 64)
+		if err != nil || id <= 0 {
+			return nil, usagef("the id of a message is a whole number above 0")
+		}
+		ids[i] = id
+	}
+	return ids, nil
 }
 
 type messageReport struct {

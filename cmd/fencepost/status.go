@@ -5,7 +5,6 @@ import (
 	"context"
 	"fmt"
 	"strconv"
-	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -29,7 +28,7 @@ counted over all tenants.`,
 		Args: noArguments,
 	}
 	c.addFlags(cmd)
-	c.addTimeout(cmd)
+	c.addTimeout(cmd, "give up after this long")
 	scope := addTenants(cmd)
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
 		return c.withBox(cmd, func(ctx context.Context, box *outbox.Box) error {
@@ -214,8 +213,7 @@ func (r statusReport) text(p *page) {
 		p.linef("parked %v of %s/%s %s: their outcome is unknown and an operator decides", parked.Parked, parked.Consumer, parked.Target, parked.Kind)
 	}
 	for _, pause := range r.Pauses {
-		p.linef("paused %s since %s by %s: %s", strings.Join([]string{pause.Consumer, pause.Target, pause.Kind, pause.Tenant}, " "),
-			instant(pause.PausedAt), pause.Actor, pause.Reason)
+		pause.text(p)
 	}
 	p.linef("")
 	p.levelLinef(r.Snapshot.Level, "oldest snapshot %s: an old one keeps finished rows from being cleaned up", age(r.Snapshot.age))

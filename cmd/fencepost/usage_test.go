@@ -5,15 +5,17 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
 	"github.com/fencepost-go/fencepost/internal/pgtest"
 )
 
-// B24: what is wrong with the command line is said in one line that names it, with exit code 2, before anything is done.
+// What is wrong with the command line is said in one line that names it, with exit code 2, before anything is done.
 func TestBadCommandLines(t *testing.T) {
 	t.Parallel()
 	const unused = "--dsn=postgres://nobody@127.0.0.1:1/none" // a command that went on would fail with code 1
@@ -53,6 +55,25 @@ func TestBadCommandLines(t *testing.T) {
 		{[]string{"show", unused, "1", "2"}, "show takes the id of one message"},
 		{[]string{"show", unused, "0"}, "the id of a message is a whole number above 0"},
 		{[]string{"show", unused, "9223372036854775808"}, "the id of a message is a whole number above 0"},
+		{[]string{"retries", unused, "1", "--initial-delay", "1h"}, "--initial-delay is longer than --max-delay"},
+		{[]string{"retries", unused, "1", "--jitter", "0"}, "--jitter must be between 1 and 100, or the word none"},
+		{[]string{"retries", unused}, "retries takes the id of one message"},
+		{[]string{"replay", unused, "--reason", "r"}, "give ids, a filter"},
+		{[]string{"replay", unused, "five", "--reason", "r"}, "the id of a message is a whole number above 0"},
+		{[]string{"replay", unused, "5"}, "--reason is required"},
+		{[]string{"replay", unused, "--all", "--reason", "r"}, "add --yes"},
+		{[]string{"replay", unused, "--all", "--yes", "--reason", "r", "--after", "5"}, "--after is no place"},
+		{[]string{"cancel", unused, "--all", "--yes", "--reason", "r", "--after", "2026-01-31T10:15:00Z/5"}, "--after is no place"},
+		{[]string{"resolve", unused, "5", "--reason", "r"}, "--as is required"},
+		{[]string{"pause", unused, "--reason", "r"}, "give --consumer, --target, --kind or --tenant, or --all"},
+		{[]string{"pause", unused, "--reason", "r", "--kind", "*"}, "give --consumer"},
+		{[]string{"pause", unused, "--reason", "r", "--kind", "mail", "--all"}, "exclude each other"},
+		{[]string{"resume", unused, "--reason", "r"}, "give --consumer"},
+		{[]string{"release", unused, "--reason", "r"}, "--worker is required"},
+		{[]string{"unblock", unused, "--reason", "r", "--consumer", "c", "--target", "t"}, "are required"},
+		{[]string{"enqueue", unused, "a", "b"}, "enqueue takes one file at most"},
+		{[]string{"tail", unused, "--state", "lost"}, "--state must be one of open, delivered"},
+		{[]string{"completion"}, "completion takes one of bash"},
 		{[]string{"demo"}, "the demo needs --postgres"},
 		{[]string{"demo", "--postgres", "--effects", "0"}, "--effects must be between 100 and"},
 		{[]string{"demo", "--postgres", "--effects", "-1"}, "--effects must be between 100 and"},
@@ -70,6 +91,61 @@ func TestBadCommandLines(t *testing.T) {
 		if r.code != exitUsage || r.stdout != "" || !strings.Contains(r.stderr, test.want) || strings.Count(r.stderr, "\n") != 1 {
 			t.Errorf("fencepost %q: code %d, %q\nwant %q", test.args, r.code, r.stderr+r.stdout, test.want)
 		}
+	}
+}
+
+// What each command that reaches a database needs to be complete.
+var completeArguments = map[string][]string{
+	"migrate": nil, "status": nil, "list": nil, "tail": nil, "demo": {"--postgres"},
+	"show": {"5"}, "retries": {"1"}, "enqueue": {os.DevNull},
+	"replay": {"5", "--reason", "r"}, "resolve": {"6", "--as", "dead", "--reason", "r"}, "cancel": {"1", "--reason", "r"},
+	"pause": {"--all", "--reason", "r"}, "resume": {"--kind", "mail", "--reason", "r"}, "release": {"--worker", "worker-1", "--reason", "r"},
+	"unblock": {"--consumer", "shop", "--target", "warehouse", "--order-key", "customer-7", "--reason", "r"},
+}
+
+// B24, for every command that reaches a database: a bad connection string, an unknown flag, a number or a length of time of zero or less, a
+// blank name, no reason. Exit code 2, one line, nothing done, nothing of a connection string repeated.
+func TestB24NothingIsDone(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t)
+	f.block(t, "customer-7")
+	before := f.dump(t)
+	for _, cmd := range newRoot().Commands() {
+		if cmd.Flags().Lookup("dsn") == nil {
+			continue
+		}
+		complete, ok := completeArguments[cmd.Name()]
+		if !ok {
+			t.Errorf("%s is not in the table", cmd.Name())
+		}
+		complete = append([]string{cmd.Name()}, complete...)
+		refused := func(args ...string) {
+			t.Helper()
+			r := command(t, args...)
+			if r.code != exitUsage || r.stdout != "" || strings.Count(r.stderr, "\n") != 1 || strings.Contains(r.stderr, canary) {
+				t.Errorf("fencepost %q: code %d, %s%s", args, r.code, r.stdout, r.stderr)
+			}
+		}
+		refused(append(complete, "--dsn", "postgres//user:"+canary+"@host/db")...)
+		refused(append(complete, "--dsn", f.dsn, "--"+canary)...)
+		refused(append(complete, "--dsn", f.dsn, "--timeout=postgres://user:"+canary+"@host/db")...)
+		cmd.Flags().VisitAll(func(flag *pflag.Flag) {
+			bad := map[string][]string{
+				"number": {"0", "-1", "1.5", ""}, "duration": {"0", "0s", "-1h", "1ns", "1", "10000000h", ""}, "text": {"", " "}, "word": {"", "none"},
+			}[flag.Value.Type()]
+			for _, value := range bad {
+				if cmd.Name() == "migrate" && flag.Name == "to" && value == "0" {
+					continue // the version that keeps nothing; it needs --down and --yes
+				}
+				refused(append(complete, "--dsn", f.dsn, "--"+flag.Name, value)...)
+			}
+		})
+		if at := slices.Index(complete, "--reason"); at > 0 {
+			refused(append(complete[:at:at], "--dsn", f.dsn)...)
+		}
+	}
+	if after := f.dump(t); after != before {
+		t.Errorf("before\n%s\nafter\n%s", before, after)
 	}
 }
 
