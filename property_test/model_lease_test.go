@@ -155,14 +155,15 @@ func (m *model) current(h handle) *row {
 	return nil
 }
 
-// renew extends a lease that is not over and never shortens one (I15). An ordered message is renewed only with its order key (I21): after a
-// step of the clock another may have that, and then the worker is told that the lease is lost.
+// renew extends a lease that is not over and never shortens one, unless a step of the clock left it beyond the longest (I15). An ordered
+// message is renewed only with its order key (I21): after a step of the clock another may have that, and then the worker is told that the
+// lease is lost.
 func (m *model) renew(h handle, length instant) bool {
 	r := m.current(h)
 	if r == nil || r.until <= m.now {
 		return false
 	}
-	r.until = max(r.until, m.now+length)
+	r.until = min(max(r.until, m.now+length), m.now+longestLease)
 	if r.order == "" {
 		return true
 	}
