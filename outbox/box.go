@@ -46,7 +46,7 @@ type Box struct {
 	maxPayload int
 	kinds      []string // none: any
 	redact     func(string) string
-	observer   Observer
+	observer   *Observer
 	log        *slog.Logger
 	committed  flags
 }
@@ -79,21 +79,18 @@ func New(store db.Store, config Config) (*Box, error) {
 		maxPayload: maxPayload,
 		kinds:      kinds,
 		redact:     config.Redact,
+		observer:   Observers(config.Observer),
 		log:        config.Logger,
 		committed:  flags{all: map[chan struct{}]struct{}{}},
 	}
 	if box.log == nil {
 		box.log = slog.Default()
 	}
-	box.observer = Observer{}.safe()
-	if config.Observer != nil {
-		box.observer = config.Observer.safe()
-	}
 	return box, nil
 }
 
 // Observer is the box's observer made safe to call: no field is nil and no panic comes through. The sender reports through it.
-func (b *Box) Observer() *Observer { return &b.observer }
+func (b *Box) Observer() *Observer { return b.observer }
 
 // Logger is the box's logger, never nil.
 func (b *Box) Logger() *slog.Logger { return b.log }

@@ -26,7 +26,7 @@ type Effect struct {
 	// Payload is stored byte for byte. Nil is stored as empty. At most Config.MaxPayload.
 	Payload []byte
 	// Metadata travels with the payload. At most 64 entries and 8 KiB, names and values together; traceparent, tracestate and baggage are
-	// the library's.
+	// the library's (Observer.Propagate).
 	Metadata map[string]string
 	// Priority orders the lanes of one tenant: higher comes first. Default 0.
 	Priority int16

@@ -78,12 +78,14 @@ type enqueueRun struct {
 	digests   [][sha256.Size]byte
 	receipts  Receipts
 	conflicts []Conflict
+	trace     map[string]string // under which all are enqueued
 }
 
 func (r *enqueueRun) store(ctx context.Context) error {
 	if r.tx == nil {
 		return db.ErrForeignTx
 	}
+	r.trace = r.box.traceOf(ctx)
 	r.digests = make([][sha256.Size]byte, len(r.effects))
 	for i, effect := range r.effects {
 		r.digests[i] = digest(effect)
@@ -190,7 +192,7 @@ func (r *enqueueRun) params(batch []int) (db.EnqueueParams, error) {
 	var p db.EnqueueParams
 	for _, i := range batch {
 		e := &r.effects[i]
-		metadata, err := encodeMetadata(e.Metadata)
+		metadata, err := encodeMetadata(traced(e.Metadata, r.trace))
 		if err != nil {
 			return p, err
 		}

@@ -1,8 +1,42 @@
 package outbox
 
 import (
+	"context"
 	"encoding/json"
+	"maps"
+	"strings"
 )
+
+// maxTrace bounds the trace context in bytes. Beside the longest metadata of a caller, each byte escaped, it still fits the column.
+const maxTrace = 2 << 10
+
+// traceOf is the trace context of ctx, fit to be stored. What is not is left out, since a trace is no reason to refuse an effect.
+func (b *Box) traceOf(ctx context.Context) map[string]string {
+	given := b.observer.Propagate(ctx)
+	if len(given) == 0 {
+		return nil
+	}
+	trace, size := map[string]string{}, 0
+	for _, name := range reserved {
+		value := given[name]
+		if value == "" || strings.IndexByte(value, 0) >= 0 || invalidUTF8(value) >= 0 || size+len(name)+len(value) > maxTrace {
+			continue
+		}
+		trace[name] = value
+		size += len(name) + len(value)
+	}
+	return trace
+}
+
+// traced is the metadata of an effect with its trace, whose names are reserved.
+func traced(metadata, trace map[string]string) map[string]string {
+	if len(trace) == 0 {
+		return metadata
+	}
+	all := maps.Clone(trace)
+	maps.Copy(all, metadata)
+	return all
+}
 
 // encodeMetadata gives the text that is stored: a JSON object with sorted keys, or nothing for none.
 func encodeMetadata(metadata map[string]string) (string, error) {

@@ -6,9 +6,13 @@ import (
 	"time"
 )
 
-// An Observer is told what happens, for metrics and traces. Any field may be nil. The functions are called after the fact, in the caller's
-// goroutine, so they must be quick and safe for concurrent use; one that panics is contained. Slices belong to the caller.
+// An Observer is told what happens, for metrics and traces. Any field may be nil. The functions are called after the fact, but for Propagate
+// and HandlerStarting, in the caller's goroutine, so they must be quick and safe for concurrent use; one that panics is contained. Slices
+// belong to the caller. Several become one by Observers.
 type Observer struct {
+	// Propagate gives the trace context of ctx, which then travels in the metadata of every effect enqueued under ctx and is no part of its
+	// content. Of the names traceparent, tracestate and baggage, in that order, as many as make at most 2 KiB; all else is left out.
+	Propagate func(ctx context.Context) map[string]string
 	// Enqueued: effects and, at the same places, what became of them. The transaction may still be rolled back.
 	Enqueued func(ctx context.Context, effects []Effect, receipts []Receipt)
 	// Leased: messages that a worker has now.
@@ -24,84 +28,23 @@ type Observer struct {
 	LeaseLost func(ctx context.Context, message Message)
 	// GivenBack: leases released unspent.
 	GivenBack func(ctx context.Context, messages []Message)
-	// HandlerDone: a handler returned after took.
+	// HandlerStarting: a handler is about to be called, and gets the context that is returned: ctx with values added. One that ends at
+	// another time than ctx is refused. Attempts that a handler's Reconcile settles count too.
+	HandlerStarting func(ctx context.Context, message Message) context.Context
+	// HandlerDone: a handler returned after took. ctx is the handler's.
 	HandlerDone func(ctx context.Context, message Message, outcome Outcome, took time.Duration)
 	// Rescan: a sender looked at the lanes of a consumer from the front again, which took that long.
 	Rescan func(ctx context.Context, consumer *Consumer, took time.Duration)
+	// Listening: a listening connection was established (up), or it broke. Each true is followed by one false.
+	Listening func(ctx context.Context, up bool)
+	// Measured: a janitor counted what stands in the database. Each janitor does so, whichever of them purges.
+	Measured func(ctx context.Context, stats Stats, pauses []Pause)
+	// Purged: a janitor removed so many messages of a terminal state.
+	Purged func(ctx context.Context, state State, count int)
+	// JanitorDone: a janitor's tick ended at that time; nil is success.
+	JanitorDone func(ctx context.Context, at time.Time, err error)
 	// Contained: code of the application (an observer, a backoff, a redactor) panicked or answered nonsense and was passed by.
 	Contained func(what string, problem any)
-}
-
-// safe is an Observer without nil fields whose functions cannot break their caller.
-func (o Observer) safe() Observer {
-	contained := func(what string, problem any) {
-		if o.Contained == nil {
-			return
-		}
-		defer func() { _ = recover() }()
-		o.Contained(what, problem)
-	}
-	guard := func(name string) {
-		if problem := recover(); problem != nil {
-			contained("Observer."+name, problem)
-		}
-	}
-	s := Observer{Contained: contained}
-	s.Enqueued = func(ctx context.Context, effects []Effect, receipts []Receipt) {
-		if o.Enqueued != nil {
-			defer guard("Enqueued")
-			o.Enqueued(ctx, effects, receipts)
-		}
-	}
-	s.Leased = func(ctx context.Context, messages []Message) {
-		if o.Leased != nil && len(messages) > 0 {
-			defer guard("Leased")
-			o.Leased(ctx, messages)
-		}
-	}
-	s.Settled = func(ctx context.Context, message Message, outcome Outcome, result Result) {
-		if o.Settled != nil {
-			defer guard("Settled")
-			o.Settled(ctx, message, outcome, result)
-		}
-	}
-	s.Retried = func(ctx context.Context, message Message, outcome Outcome, delay time.Duration) {
-		if o.Retried != nil {
-			defer guard("Retried")
-			o.Retried(ctx, message, outcome, delay)
-		}
-	}
-	s.Dead = func(ctx context.Context, burial Burial) {
-		if o.Dead != nil {
-			defer guard("Dead")
-			o.Dead(ctx, burial)
-		}
-	}
-	s.LeaseLost = func(ctx context.Context, message Message) {
-		if o.LeaseLost != nil {
-			defer guard("LeaseLost")
-			o.LeaseLost(ctx, message)
-		}
-	}
-	s.GivenBack = func(ctx context.Context, messages []Message) {
-		if o.GivenBack != nil && len(messages) > 0 {
-			defer guard("GivenBack")
-			o.GivenBack(ctx, messages)
-		}
-	}
-	s.HandlerDone = func(ctx context.Context, message Message, outcome Outcome, took time.Duration) {
-		if o.HandlerDone != nil {
-			defer guard("HandlerDone")
-			o.HandlerDone(ctx, message, outcome, took)
-		}
-	}
-	s.Rescan = func(ctx context.Context, consumer *Consumer, took time.Duration) {
-		if o.Rescan != nil {
-			defer guard("Rescan")
-			o.Rescan(ctx, consumer, took)
-		}
-	}
-	return s
 }
 
 // contain calls f and reports its panic instead of passing it on.

@@ -52,6 +52,18 @@ func inBubbleOver(t *testing.T, config memdb.Config, policy outbox.Policy, test 
 	})
 }
 
+// observe gives the bench a box with an observer.
+func (b *bench) observe(observer *outbox.Observer) {
+	b.Helper()
+	var err error
+	if b.box, err = outbox.New(b.store, outbox.Config{Logger: b.log.logger(), Observer: observer}); err != nil {
+		b.Fatal(err)
+	}
+	if b.consumer, err = b.box.Consumer("wallets", "ledger", b.consumer.Policy()); err != nil {
+		b.Fatal(err)
+	}
+}
+
 // before counts calls, and fails those that the test wants to fail.
 func (b *bench) before(_ context.Context, call memdb.Call) error {
 	b.mu.Lock()

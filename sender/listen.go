@@ -31,7 +31,7 @@ func (w *worker) hear(ctx context.Context) {
 	deaf, failures := false, 0
 	for wait := firstReconnect; ; wait = min(2*wait, lastReconnect) {
 		began := time.Now()
-		err := w.box.Store().Listen(ctx, w.hint)
+		err := w.hearOnce(ctx)
 		switch {
 		case ctx.Err() != nil:
 			return
@@ -57,6 +57,22 @@ func (w *worker) hear(ctx context.Context) {
 		case <-time.After(wait + rand.N(wait/2)):
 		}
 	}
+}
+
+// hearOnce listens until the connection breaks.
+func (w *worker) hearOnce(ctx context.Context) error {
+	up := false
+	err := w.box.Store().Listen(ctx, func() {
+		if !up {
+			up = true
+			w.observer.Listening(w.handlers, true)
+		}
+		w.hint()
+	})
+	if up {
+		w.observer.Listening(w.handlers, false)
+	}
+	return err
 }
 
 // hint wakes the loop and never blocks.

@@ -2,6 +2,8 @@ package sender
 
 import (
 	"context"
+	"slices"
+	"sync"
 	"testing"
 	"time"
 
@@ -105,6 +107,41 @@ func TestReconnectIsAHint(t *testing.T) {
 		if err := stop(); err != nil {
 			b.Error(err)
 		}
+	})
+}
+
+// Observers hear of each connection that listens, once of its beginning and once of its end.
+func TestObserversHearOfListening(t *testing.T) {
+	inBubble(t, outbox.Policy{}, func(b *bench) {
+		var mu sync.Mutex
+		var heard []bool
+		said := func(want ...bool) {
+			b.Helper()
+			mu.Lock()
+			defer mu.Unlock()
+			if !slices.Equal(heard, want) {
+				b.Errorf("heard %v, want %v", heard, want)
+			}
+		}
+		b.observe(&outbox.Observer{Listening: func(_ context.Context, up bool) {
+			mu.Lock()
+			defer mu.Unlock()
+			heard = append(heard, up)
+		}})
+		stop := b.run(b.slowly(Config{Listen: true}))
+		wait(time.Second)
+		_ = b.store.Wake(b.Context())
+		wait(time.Second)
+		said(true)
+		b.store.Disconnect()
+		wait(time.Millisecond)
+		said(true, false)
+		wait(2 * time.Second)
+		said(true, false, true)
+		if err := stop(); err != nil {
+			b.Error(err)
+		}
+		said(true, false, true, false)
 	})
 }
 

@@ -64,6 +64,7 @@ func (w *worker) start(h *held, now time.Time) {
 func (w *worker) perform(h *held) {
 	a := attempt{Handler: h.handler, message: h.Message}
 	a.fail(errGoexit)
+	ctx := h.context
 	defer func() {
 		if problem := recover(); problem != nil {
 			err := fmt.Errorf("handler panicked: %v", problem)
@@ -74,9 +75,10 @@ func (w *worker) perform(h *held) {
 		done := time.Now()
 		interrupted := a.interrupted(context.Cause(h.context))
 		defer func() { w.events <- func() { w.finish(h, a.outcome, interrupted, done) } }() // though the observer ends this goroutine
-		w.observer.HandlerDone(h.context, h.Message, a.outcome, done.Sub(h.started))
+		w.observer.HandlerDone(ctx, h.Message, a.outcome, done.Sub(h.started))
 	}()
-	a.run(h.context)
+	ctx = w.observer.HandlerStarting(ctx, h.Message)
+	a.run(ctx)
 }
 
 // An attempt is one run of a handler. Its outcome is there from the start, for a handler that neither returns nor panics.

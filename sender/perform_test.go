@@ -146,6 +146,38 @@ func TestHandlersGetTheValuesOfRun(t *testing.T) {
 	})
 }
 
+// What an observer puts into a handler's context is there for the handler and when it is done, and the lease still ends the context.
+func TestHandlersGetTheValuesOfObservers(t *testing.T) {
+	inBubble(t, outbox.Policy{}, func(b *bench) {
+		type key struct{}
+		var done any
+		b.observe(&outbox.Observer{
+			HandlerStarting: func(ctx context.Context, m outbox.Message) context.Context {
+				return context.WithValue(ctx, key{}, "value of "+m.Key)
+			},
+			HandlerDone: func(ctx context.Context, _ outbox.Message, _ outbox.Outcome, _ time.Duration) { done = ctx.Value(key{}) },
+		})
+		var value any
+		var cause error
+		stop := b.run(b.sender(Config{Handlers: doing(func(ctx context.Context, _ outbox.Message) error {
+			value = ctx.Value(key{})
+			<-ctx.Done()
+			cause = context.Cause(ctx)
+			return ctx.Err()
+		})}))
+		b.enqueue(effect("a"))
+		wait(time.Second)
+		b.pause(outbox.PauseCancel)
+		wait(time.Minute)
+		if err := stop(); err != nil {
+			b.Error(err)
+		}
+		if value != "value of a" || done != value || cause != outbox.ErrPaused {
+			b.Errorf("the handler saw %v and %v, then the observer %v", value, cause, done)
+		}
+	})
+}
+
 func TestJSON(t *testing.T) {
 	t.Parallel()
 	type order struct {

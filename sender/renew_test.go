@@ -108,14 +108,10 @@ func TestLeaseThatCannotBeRenewed(t *testing.T) {
 func TestLostLeaseIsNoFailure(t *testing.T) {
 	inBubble(t, outbox.Policy{}, func(b *bench) {
 		var lost, settled atomic.Int32
-		var err error
-		observer := &outbox.Observer{
+		b.observe(&outbox.Observer{
 			LeaseLost: func(context.Context, outbox.Message) { lost.Add(1) },
 			Settled:   func(context.Context, outbox.Message, outbox.Outcome, outbox.Result) { settled.Add(1) },
-		}
-		if b.box, err = outbox.New(b.store, outbox.Config{Observer: observer, Logger: b.log.logger()}); err != nil {
-			b.Fatal(err)
-		}
+		})
 		var ended ending
 		began := time.Now()
 		s := b.sender(Config{Name: "pod-0", Handlers: doing(ended.do)})
