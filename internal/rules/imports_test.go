@@ -19,12 +19,15 @@ const (
 
 // Who may import a package, by folder of this module. Users of the core must not link what they do not use.
 var mayImport = map[string][]string{
-	"github.com/jackc/pgx":     {"db/pgxdb", "cmd", "internal/pgtest", "internal/demo"},
-	"github.com/lib/pq":        {"db/sqldb"},
-	"github.com/pressly/goose": {"schema"},
-	"modernc.org/sqlite":       {"db/sqlitedb"},
-	"pgregory.net/rapid":       nil, // only tests
-	"testing":                  {"db/dbtest", "internal/badinput", "internal/pgtest", "outboxtest"},
+	"github.com/jackc/pgx":         {"db/pgxdb", "cmd", "internal/pgtest", "internal/demo"},
+	"github.com/lib/pq":            {"db/sqldb"},
+	"github.com/pressly/goose":     {"schema"},
+	"github.com/prometheus":        {"metrics"},
+	"go.opentelemetry.io/otel":     {"tracing"},
+	"go.opentelemetry.io/otel/sdk": nil, // only tests
+	"modernc.org/sqlite":           {"db/sqlitedb"},
+	"pgregory.net/rapid":           nil, // only tests
+	"testing":                      {"db/dbtest", "internal/badinput", "internal/pgtest", "outboxtest"},
 }
 
 // What a folder may import beside the standard library: the arrows of the design.
@@ -34,6 +37,19 @@ var onlyImports = map[string][]string{
 	"sender":         {"outbox", "db", "internal"},
 	"janitor":        {"outbox", "db", "internal"},
 	"internal/memdb": {"db", "internal"},
+	"metrics":        {"outbox", "github.com/prometheus/client_golang/prometheus"},
+	"tracing":        {"outbox", "go.opentelemetry.io/otel"},
+	"outboxtest":     {"sender", "outbox", "db", "internal"},
+}
+
+// What a folder may link at all, however many imports lie between: the standard library, this module, and these.
+var onlyLinks = map[string][]string{
+	"outbox":     nil,
+	"sender":     nil,
+	"janitor":    nil,
+	"outboxtest": nil,
+	"metrics":    {"github.com/prometheus", "github.com/beorn7/perks", "github.com/cespare/xxhash", "github.com/munnerz/goautoneg", "golang.org/x/sys", "google.golang.org/protobuf"},
+	"tracing":    {"go.opentelemetry.io", "github.com/cespare/xxhash", "github.com/go-logr"},
 }
 
 func TestImports(t *testing.T) {
@@ -53,9 +69,21 @@ func TestImports(t *testing.T) {
 	}
 }
 
+func TestLinkedPackages(t *testing.T) {
+	t.Parallel()
+	for _, pkg := range listPackages(t) {
+		others, limited := onlyLinks[pkg.folder()]
+		for _, linked := range pkg.Deps {
+			if limited && !standard(linked) && !within(linked, module) && !withinAny(linked, others) {
+				t.Errorf("%s links %s; beside the standard library and this module it may link only %q", pkg.folder(), linked, others)
+			}
+		}
+	}
+}
+
 type listedPackage struct {
-	ImportPath string
-	Imports    []string // without those of tests
+	ImportPath    string
+	Imports, Deps []string // without those of tests
 }
 
 func (p listedPackage) folder() string {
@@ -64,7 +92,7 @@ func (p listedPackage) folder() string {
 
 func listPackages(t *testing.T) []listedPackage {
 	t.Helper()
-	list := exec.Command("go", "list", "-json=ImportPath,Imports", "./...")
+	list := exec.Command("go", "list", "-json=ImportPath,Imports,Deps", "./...")
 	list.Dir = root
 	var problems bytes.Buffer
 	list.Stderr = &problems
