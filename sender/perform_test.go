@@ -155,7 +155,9 @@ func TestHandlersGetTheValuesOfObservers(t *testing.T) {
 			HandlerStarting: func(ctx context.Context, m outbox.Message) context.Context {
 				return context.WithValue(ctx, key{}, "value of "+m.Key)
 			},
-			HandlerDone: func(ctx context.Context, _ outbox.Message, _ outbox.Outcome, _ time.Duration) { done = ctx.Value(key{}) },
+			HandlerDone: func(ctx context.Context, _ outbox.Message, _ outbox.Outcome, _ time.Duration) {
+				done = ctx.Value(key{})
+			},
 		})
 		var value any
 		var cause error
