@@ -1,9 +1,11 @@
 package main
 
 import (
+	"bufio"
 	"bytes"
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"os"
 	"strconv"
@@ -104,7 +106,7 @@ const (
 	// longestLine holds the largest payload, every byte of it escaped.
 	longestLine = 8 << 20
 	// inputPause is how long a chunk waits for further lines of a slow pipe.
-	inputPause = 500 * time.Millisecond
+	inputPause = 2 * time.Second
 )
 
 // run stores what lines give, chunk by chunk.
@@ -136,8 +138,11 @@ func (f *feed) run(ctx context.Context, in io.Reader) error {
 
 func (f *feed) add(next line) error {
 	f.read++
+	if errors.Is(next.err, bufio.ErrTooLong) {
+		return lineError(f.read, errors.New("is longer than 8 MiB"))
+	}
 	if next.err != nil {
-		return lineError(f.read, next.err)
+		return fmt.Errorf("cannot read line %d: %w", f.read, next.err)
 	}
 	if len(bytes.TrimSpace(next.text)) == 0 {
 		return nil

@@ -13,6 +13,7 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/fencepost-go/fencepost/internal/pgtest"
 )
@@ -26,6 +27,7 @@ func TestMain(m *testing.M) {
 		return
 	}
 	os.Unsetenv(dsnVariable)
+	progressEvery = time.Hour
 	pgtest.Main(m)
 }
 

@@ -13,6 +13,7 @@ import (
 	"github.com/fencepost-go/fencepost/outbox"
 )
 
+// Shows: S1.32
 func TestReplay(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
@@ -50,6 +51,7 @@ func TestResolve(t *testing.T) {
 	}
 }
 
+// Shows: S4.7
 func TestCancel(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)

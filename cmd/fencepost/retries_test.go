@@ -42,6 +42,7 @@ func TestRetriesDefaults(t *testing.T) {
 
 // What is foretold comes true: a message that fails again and again is retried after exactly these delays, and dies at the attempt and for
 // the cause that was said, also after a replay that kept its attempts, and when it is too old.
+// Shows: S4.10
 func TestRetriesComeTrue(t *testing.T) {
 	t.Parallel()
 	policy := outbox.Policy{MaxAttempts: 4, InitialDelay: 7 * time.Minute, MaxDelay: 20 * time.Minute, Jitter: 90}
