@@ -90,6 +90,7 @@ func TestTail(t *testing.T) {
 	stop()
 	stopDocuments()
 	golden(t, "tail", withoutProbes(out.String()))
+	golden(t, "tail_json", withoutProbes(documents.String()))
 	for line := range strings.Lines(documents.String()) {
 		var m messageSummary
 		if err := json.Unmarshal([]byte(line), &m); err != nil || m.ID == "" || strings.ContainsFunc(line, isControl) {
