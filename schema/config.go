@@ -23,6 +23,10 @@ type Config struct {
 	// behind the migration. Zero means 5 seconds; at least a millisecond, at most an hour.
 	LockTimeout time.Duration
 
+	// RolePrefix begins the names of the roles that Grants makes; the rules of Name hold for the names they become. Empty
+	// means Name and an underscore, as in outbox_sender.
+	RolePrefix string
+
 	// Logger reports each migration that was applied or rolled back. Nil means silence.
 	Logger *slog.Logger
 }
@@ -43,6 +47,7 @@ const writtenLockTimeout = `lock_timeout = '5s'`
 type installation struct {
 	db             *sql.DB
 	name           string
+	rolePrefix     string
 	lockTimeout    time.Duration
 	connectTimeout time.Duration
 	logger         *slog.Logger
@@ -53,6 +58,7 @@ func open(db *sql.DB, config Config) (*installation, error) {
 	in := &installation{
 		db:             db,
 		name:           cmp.Or(config.Name, schemaname.Default),
+		rolePrefix:     cmp.Or(config.RolePrefix, cmp.Or(config.Name, schemaname.Default)+"_"),
 		lockTimeout:    cmp.Or(config.LockTimeout, defaultLockTimeout),
 		connectTimeout: connectTimeout,
 		logger:         cmp.Or(config.Logger, slog.New(slog.DiscardHandler)),

@@ -1,7 +1,7 @@
 // Package schema installs and upgrades fencepost's tables in a PostgreSQL database.
 //
-// [Up] applies the migrations that a database lacks, [Down] rolls them back, [Status] lists them and [Print] writes the SQL
-// for those who run it themselves. Each takes a *sql.DB of any PostgreSQL driver and one [Config].
+// [Up] applies the migrations that a database lacks, [Down] rolls them back, [Status] lists them, [Print] writes the SQL for
+// those who run it themselves, and [Grants] the SQL of roles. Each takes a *sql.DB of any PostgreSQL driver and one [Config].
 //
 // Everything lives in one schema, called outbox or as Config.Name says; several installations under different names may
 // share a database. Which versions are applied is kept in the table schema_version of that schema. Nothing depends on
@@ -23,7 +23,8 @@
 //
 // # What it does not own
 //
-// The package creates no roles and grants nothing; who may do what is the administrator's choice. It needs the right to
-// create a schema only where the schema does not exist, and no rights to change anything where the version is current. A
-// sender or producer does not need it at run time: package outbox checks by itself that it fits the schema it finds.
+// The package makes no role and grants nothing: who may do what is the administrator's choice, and [Grants] writes SQL that
+// fits. Up needs the right to create a schema only where the schema does not exist, and no rights to change anything where
+// the version is current. A sender or producer does not need it at run time: package outbox checks by itself that it fits
+// the schema it finds.
 package schema

@@ -39,3 +39,10 @@ func ExamplePrint() {
 		log.Fatal(err)
 	}
 }
+
+// The SQL of a role for each part of a system, for an administrator to review and run after each migration.
+func ExampleGrants() {
+	if err := schema.Grants(os.Stdout, schema.Config{RolePrefix: "shop_outbox_"}); err != nil {
+		log.Fatal(err)
+	}
+}

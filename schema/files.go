@@ -8,11 +8,12 @@ import (
 	"strings"
 )
 
-//go:embed bootstrap postgres
+//go:embed bootstrap postgres roles
 var embedded embed.FS
 
 // FS holds the SQL files, written for the schema outbox, for those who migrate with a tool of their own: the migrations in
-// goose's form under postgres/, and under bootstrap/postgres.sql what must exist before the first one.
+// goose's form under postgres/, under bootstrap/postgres.sql what must exist before the first one, and the rights of roles under
+// roles/.
 var FS fs.FS = embedded
 
 var (

@@ -33,9 +33,17 @@ func explain(err error) string {
 		return oneLine(err) + "; use a newer fencepost"
 	case errors.Is(err, schema.ErrBlocked):
 		return oneLine(err) + "; end those sessions or give a longer --lock-timeout, and run the command again"
+	case denied(err):
+		return oneLine(err) + "; the role of this connection lacks a right, and fencepost grants prints which role has it"
 	default:
 		return oneLine(err)
 	}
+}
+
+// denied reports whether the database refused something for a missing right.
+func denied(err error) bool {
+	var refused *pgconn.PgError
+	return errors.As(err, &refused) && refused.Code == "42501"
 }
 
 // oneLine joins the lines of an error, each once: a connection that is tried on several ways fails on each.

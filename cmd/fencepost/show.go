@@ -55,6 +55,9 @@ func showMessage(ctx context.Context, box *outbox.Box, scope outbox.Scope, id in
 	if errors.Is(err, outbox.ErrNotFound) {
 		return details, notDonef("no message has the id %d; was it purged, or is it another --tenant's?", id)
 	}
+	if denied(err) {
+		return details, fmt.Errorf("this reads content (payload, metadata), which viewers may not; list shows the rest: %w", err)
+	}
 	return details, err
 }
 

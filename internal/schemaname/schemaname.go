@@ -46,6 +46,7 @@ var token = regexp.MustCompile(strings.Join([]string{
 	`--[^\n]*`,
 	`(?s:/\*.*?\*/)`,
 	`(?i:\bnextval)\s*\(\s*'(outbox)\.[^']*'`,
+	`'(outbox)'::regnamespace\b`,
 	`(?i:\bE)'(?:[^'\\]|\\.|'')*'`,
 	`'(?:[^']|'')*'`,
 	`"[^"]*"`,
@@ -55,7 +56,8 @@ var token = regexp.MustCompile(strings.Join([]string{
 }, "|"))
 
 // Swap returns the SQL for the schema of that name, which must be valid. It replaces the qualifier outbox. where a word
-// begins, the same in the argument of nextval, and the name after the word SCHEMA. Other literals stay as they are.
+// begins, the same in the argument of nextval, and the name after the word SCHEMA and before ::regnamespace. Other literals stay
+// as they are.
 func Swap(sql, name string) string {
 	if name == Default {
 		return sql

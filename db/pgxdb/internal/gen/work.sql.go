@@ -12,23 +12,29 @@ import (
 const checkRole = `-- name: CheckRole :many
 SELECT
     (
-        SELECT count(*) = 4
+        SELECT count(*) = 5
         FROM pg_catalog.pg_class AS c
         INNER JOIN pg_catalog.pg_namespace AS n ON n.oid = c.relnamespace
         WHERE n.nspname = $1::text
-            AND ((c.relname = 'message' AND has_table_privilege(c.oid, 'SELECT'))
-                OR (c.relname = 'pause' AND has_table_privilege(c.oid, 'SELECT'))
-                OR (c.relname = 'queue' AND has_table_privilege(c.oid, 'SELECT') AND has_any_column_privilege(c.oid, 'UPDATE'))
-                OR (c.relname = 'order_lease' AND has_table_privilege(c.oid, 'SELECT') AND has_table_privilege(c.oid, 'INSERT')
-                    AND has_any_column_privilege(c.oid, 'UPDATE') AND has_table_privilege(c.oid, 'DELETE')))
+            -- Of columns one that nobody but a sender writes. CASE, since a column that a table lacks is an error.
+            AND CASE c.relname
+                WHEN 'message' THEN has_table_privilege(c.oid, 'SELECT')
+                WHEN 'pause' THEN has_table_privilege(c.oid, 'SELECT')
+                WHEN 'worker' THEN has_column_privilege(c.oid, 'name', 'INSERT') AND has_column_privilege(c.oid, 'seen_at', 'UPDATE')
+                WHEN 'queue' THEN has_table_privilege(c.oid, 'SELECT') AND has_column_privilege(c.oid, 'epoch', 'UPDATE')
+                WHEN 'order_lease' THEN has_table_privilege(c.oid, 'SELECT') AND has_table_privilege(c.oid, 'INSERT')
+                    AND has_any_column_privilege(c.oid, 'UPDATE') AND has_table_privilege(c.oid, 'DELETE')
+            END
     )::boolean AS may_lease,
     (
         SELECT count(*) = 2
         FROM pg_catalog.pg_class AS c
         INNER JOIN pg_catalog.pg_namespace AS n ON n.oid = c.relnamespace
         WHERE n.nspname = $1::text
-            AND ((c.relname = 'queue' AND has_table_privilege(c.oid, 'DELETE'))
-                OR (c.relname = 'settlement' AND has_table_privilege(c.oid, 'SELECT') AND has_any_column_privilege(c.oid, 'INSERT')))
+            AND CASE c.relname
+                WHEN 'queue' THEN has_table_privilege(c.oid, 'DELETE')
+                WHEN 'settlement' THEN has_table_privilege(c.oid, 'SELECT') AND has_column_privilege(c.oid, 'result', 'INSERT')
+            END
     )::boolean AS may_settle,
     r.rolsuper::boolean AS superuser,
     r.rolbypassrls::boolean AS bypass_rls,

@@ -1,0 +1,93 @@
+package pgxdb_test
+
+import (
+	"context"
+	"database/sql"
+	"testing"
+
+	"github.com/jackc/pgx/v5/pgxpool"
+
+	"github.com/fencepost-go/fencepost/db"
+	"github.com/fencepost-go/fencepost/db/dbtest"
+	"github.com/fencepost-go/fencepost/db/pgxdb"
+	"github.com/fencepost-go/fencepost/internal/pgtest"
+)
+
+// parted is a store whose parts run each under the role that is for it.
+type parted struct {
+	db.Enqueuer
+	db.Leaser
+	db.Settler
+	db.Operator
+	db.Purger
+	db.Inspector
+	db.Worker
+	remainder
+
+	operator db.Inspector
+}
+
+type remainder interface {
+	db.Notifier
+	Schema() string
+	SchemaRange() (oldest, newest int64)
+}
+
+// ShowMessage shows content, which viewers do not see.
+func (p parted) ShowMessage(ctx context.Context, arg db.ShowMessageParams) ([]db.ShowMessageRow, error) {
+	return p.operator.ShowMessage(ctx, arg)
+}
+
+// The whole suite passes with each part under its own role: nobody needs more than schema.Grants gives him.
+func TestC67ConformanceUnderRoles(t *testing.T) {
+	t.Parallel()
+	dbtest.Run(t, func(t *testing.T) dbtest.Harness {
+		dsn := pgtest.New(t)
+		as := pgtest.Roles(t, dsn)
+		pool := func(dsn string) *pgxpool.Pool {
+			pool, err := pgxpool.New(context.WithoutCancel(t.Context()), dsn)
+			if err != nil {
+				t.Fatal(err)
+			}
+			t.Cleanup(pool.Close)
+			return pool
+		}
+		store := func(pool *pgxpool.Pool) *pgxdb.Store {
+			store, err := pgxdb.New(pool, pgxdb.Config{Listen: pool.Config().ConnConfig})
+			if err != nil {
+				t.Fatal(err)
+			}
+			return store
+		}
+		producers := pool(as("producer"))
+		open := func() db.Store {
+			producer, sender := store(producers), store(pool(as("sender")))
+			operator, viewer := store(pool(as("operator"))), store(pool(as("viewer")))
+			return parted{
+				Enqueuer: producer, Leaser: sender, Settler: sender, Operator: operator, Purger: store(pool(as("janitor"))),
+				Inspector: viewer, Worker: sender, remainder: sender, operator: operator,
+			}
+		}
+		beside := dbtest.SQL{}
+		var err error
+		if beside.DB, err = sql.Open("pgx", dsn); err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { beside.DB.Close() })
+		return dbtest.Harness{
+			Store:  open(),
+			Second: open(),
+			Begin: func(t testing.TB) (db.Tx, func() error, func() error) {
+				ctx := context.WithoutCancel(t.Context())
+				tx, err := producers.Begin(ctx)
+				if err != nil {
+					t.Fatal(err)
+				}
+				return pgxdb.Tx(tx), func() error { return tx.Commit(ctx) }, func() error { return tx.Rollback(ctx) }
+			},
+			Age:   beside.Age,
+			Dump:  beside.Dump,
+			Reset: beside.Reset,
+		}
+	})
+}
