@@ -23,6 +23,7 @@ type Store interface {
 	Purger
 	Inspector
 	Worker
+	Doctor
 	Notifier
 
 	// SchemaRange gives the oldest and the newest version of the schema that this driver's statements work with.

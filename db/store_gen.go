@@ -220,6 +220,28 @@ type Worker interface {
 	TouchWorker(ctx context.Context, arg TouchWorkerParams) ([]int64, error)
 }
 
+// Doctor is the part of Store that queries/postgres/doctor.sql serves.
+type Doctor interface {
+	// AuditMessages looks whether the three tables and the order leases agree about the messages above after_id, at most examine rows of each
+	// table, in one snapshot. It returns a row for each problem, in words, and last a row without one: the id up to which it looked (0 = there
+	// is nothing further), the messages seen, and the highest id there is.
+	// Guard: none: it tells ids, no content. Index: message_pkey, queue_pkey, settlement_pkey, order_lease_message. Locks: none.
+	AuditMessages(ctx context.Context, arg AuditMessagesParams) ([]AuditMessagesRow, error)
+
+	// ListHeads lists the heads of order keys that were first due more than age microseconds ago and hold others up, or are held up themselves by
+	// a dead message, with what they wait for: blocker, the id of that dead message (0 = none), else paused, parked, leased_until and due_at. It
+	// looks at the keys after (consumer, target, tenant, order_key), at most examine of them, and returns last a row with message id 0: the
+	// last key it looked at when there are more, empty texts when not. Start with empty texts.
+	// Guard: none: it tells no content but the key. Index: queue_order, queue_pkey, order_lease_pkey. Locks: none.
+	ListHeads(ctx context.Context, arg ListHeadsParams) ([]ListHeadsRow, error)
+
+	// ReadSurroundings reads what the server, the schema and the session are like, one fact a row: settings (section setting), tables with their
+	// storage parameters (table), indexes as valid, invalid or missing (index), and what the
+	// age of the oldest snapshot leaves out: whether all sessions show theirs, and the age in microseconds of the oldest prepared transaction (session).
+	// schema_name is the schema's. Guard: none. Index: the catalogue's. Locks: none.
+	ReadSurroundings(ctx context.Context, arg ReadSurroundingsParams) ([]ReadSurroundingsRow, error)
+}
+
 // EnqueueParams are the arguments of Enqueue.
 type EnqueueParams struct {
 	Tenants         []string
@@ -862,4 +884,58 @@ type RegisterWorkerParams struct {
 // TouchWorkerParams are the arguments of TouchWorker.
 type TouchWorkerParams struct {
 	ID int64
+}
+
+// AuditMessagesParams are the arguments of AuditMessages.
+type AuditMessagesParams struct {
+	AfterID int64
+	Examine int32
+}
+
+// AuditMessagesRow is a row that AuditMessages returns.
+type AuditMessagesRow struct {
+	ID       int64
+	Problem  string
+	Messages int64
+	Highest  int64
+}
+
+// ListHeadsParams are the arguments of ListHeads.
+type ListHeadsParams struct {
+	AfterConsumer string
+	AfterTarget   string
+	AfterTenant   string
+	AfterOrderKey string
+	Examine       int32
+	Age           int64
+}
+
+// ListHeadsRow is a row that ListHeads returns.
+type ListHeadsRow struct {
+	Consumer    string
+	Target      string
+	Tenant      string
+	OrderKey    string
+	ID          int64
+	Kind        string
+	Attempt     int32
+	Parked      bool
+	Paused      bool
+	Blocker     int64
+	LeasedUntil time.Time
+	DueAt       time.Time
+	BornAt      time.Time
+	Now         time.Time
+}
+
+// ReadSurroundingsParams are the arguments of ReadSurroundings.
+type ReadSurroundingsParams struct {
+	SchemaName string
+}
+
+// ReadSurroundingsRow is a row that ReadSurroundings returns.
+type ReadSurroundingsRow struct {
+	Section string
+	Name    string
+	Value   string
 }

@@ -91,7 +91,7 @@ func (c *connection) withPool(ctx context.Context, cmd *cobra.Command, use func(
 		return err
 	}
 	defer pool.Close()
-	store, err := pgxdb.New(pool, pgxdb.Config{Schema: c.schema})
+	store, err := pgxdb.New(pool, pgxdb.Config{Schema: c.schema, Listen: config.ConnConfig})
 	if err != nil {
 		return err
 	}

@@ -79,7 +79,7 @@ func openFixture(t *testing.T, dsn string) fixture {
 		t.Fatal(err)
 	}
 	t.Cleanup(pool.Close)
-	store, err := pgxdb.New(pool, pgxdb.Config{})
+	store, err := pgxdb.New(pool, pgxdb.Config{Listen: pool.Config().ConnConfig})
 	if err != nil {
 		t.Fatal(err)
 	}

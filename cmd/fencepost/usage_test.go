@@ -74,6 +74,10 @@ func TestBadCommandLines(t *testing.T) {
 		{[]string{"enqueue", unused, "a", "b"}, "enqueue takes one file at most"},
 		{[]string{"tail", unused, "--state", "lost"}, "--state must be one of open, delivered"},
 		{[]string{"completion"}, "completion takes one of bash"},
+		{[]string{"doctor", unused, "--kinds", ""}, "--kinds takes names"},
+		{[]string{"doctor", unused, "--kinds", "a,,b"}, "--kinds takes names"},
+		{[]string{"doctor", unused, "--report", "--full"}, "--report goes with neither"},
+		{[]string{"doctor", unused, "--timeout", "0"}, "--timeout must be between"},
 		{[]string{"grants", "--role-prefix", "pg_"}, "--role-prefix must be letters"},
 		{[]string{"grants", "--role-prefix", `a"`}, "--role-prefix must be letters"},
 		{[]string{"grants", "--schema", ""}, "--schema must be"},
@@ -99,7 +103,7 @@ func TestBadCommandLines(t *testing.T) {
 
 // What each command that reaches a database needs to be complete.
 var completeArguments = map[string][]string{
-	"migrate": nil, "status": nil, "list": nil, "tail": nil, "demo": {"--postgres"},
+	"migrate": nil, "status": nil, "list": nil, "tail": nil, "doctor": nil, "demo": {"--postgres"},
 	"show": {"5"}, "retries": {"1"}, "enqueue": {os.DevNull},
 	"replay": {"5", "--reason", "r"}, "resolve": {"6", "--as", "dead", "--reason", "r"}, "cancel": {"1", "--reason", "r"},
 	"pause": {"--all", "--reason", "r"}, "resume": {"--kind", "mail", "--reason", "r"}, "release": {"--worker", "worker-1", "--reason", "r"},

@@ -89,6 +89,7 @@ var suite = []struct {
 	{"List", listTests},
 	{"Show", showTests},
 	{"Count", countTests},
+	{"Doctor", doctorTests},
 	{"Schema", schemaTests},
 	{"Wake", wakeTests},
 	{"Bytes", bytesTests},

@@ -22,6 +22,7 @@ type parted struct {
 	db.Purger
 	db.Inspector
 	db.Worker
+	db.Doctor
 	remainder
 
 	operator db.Inspector
@@ -65,7 +66,7 @@ func TestC67ConformanceUnderRoles(t *testing.T) {
 			operator, viewer := store(pool(as("operator"))), store(pool(as("viewer")))
 			return parted{
 				Enqueuer: producer, Leaser: sender, Settler: sender, Operator: operator, Purger: store(pool(as("janitor"))),
-				Inspector: viewer, Worker: sender, remainder: sender, operator: operator,
+				Inspector: viewer, Doctor: viewer, Worker: sender, remainder: sender, operator: operator,
 			}
 		}
 		beside := dbtest.SQL{}

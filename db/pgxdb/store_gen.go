@@ -380,3 +380,39 @@ func (s *Store) TouchWorker(ctx context.Context, arg db.TouchWorkerParams) ([]in
 		return s.queries.TouchWorker(ctx, h, gen.TouchWorkerParams(arg))
 	})
 }
+
+// AuditMessages implements db.Doctor.
+func (s *Store) AuditMessages(ctx context.Context, arg db.AuditMessagesParams) ([]db.AuditMessagesRow, error) {
+	return own(ctx, s, func(h gen.DBTX) ([]db.AuditMessagesRow, error) {
+		rows, err := s.queries.AuditMessages(ctx, h, gen.AuditMessagesParams(arg))
+		out := make([]db.AuditMessagesRow, len(rows))
+		for i, row := range rows {
+			out[i] = db.AuditMessagesRow(row)
+		}
+		return out, err
+	})
+}
+
+// ListHeads implements db.Doctor.
+func (s *Store) ListHeads(ctx context.Context, arg db.ListHeadsParams) ([]db.ListHeadsRow, error) {
+	return own(ctx, s, func(h gen.DBTX) ([]db.ListHeadsRow, error) {
+		rows, err := s.queries.ListHeads(ctx, h, gen.ListHeadsParams(arg))
+		out := make([]db.ListHeadsRow, len(rows))
+		for i, row := range rows {
+			out[i] = db.ListHeadsRow(row)
+		}
+		return out, err
+	})
+}
+
+// ReadSurroundings implements db.Doctor.
+func (s *Store) ReadSurroundings(ctx context.Context, arg db.ReadSurroundingsParams) ([]db.ReadSurroundingsRow, error) {
+	return own(ctx, s, func(h gen.DBTX) ([]db.ReadSurroundingsRow, error) {
+		rows, err := s.queries.ReadSurroundings(ctx, h, gen.ReadSurroundingsParams(arg))
+		out := make([]db.ReadSurroundingsRow, len(rows))
+		for i, row := range rows {
+			out[i] = db.ReadSurroundingsRow(row)
+		}
+		return out, err
+	})
+}

@@ -59,6 +59,7 @@ var roles = []role{
 	{file: "purge", name: "Purger"},
 	{file: "inspect", name: "Inspector"},
 	{file: "work", name: "Worker"},
+	{file: "doctor", name: "Doctor"},
 }
 
 func read(queries, dir string) error {

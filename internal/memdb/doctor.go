@@ -1,0 +1,83 @@
+package memdb
+
+import (
+	"cmp"
+	"context"
+	"maps"
+	"slices"
+
+	"github.com/fencepost-go/fencepost/db"
+	"github.com/fencepost-go/fencepost/internal/tables"
+)
+
+// AuditMessages implements db.Doctor. Nobody writes these tables by hand, so there is no problem to find.
+func (s *Store) AuditMessages(ctx context.Context, arg db.AuditMessagesParams) ([]db.AuditMessagesRow, error) {
+	return run(ctx, s, "AuditMessages", arg, func(st *statement) []db.AuditMessagesRow {
+		closing := db.AuditMessagesRow{}
+		for _, id := range slices.Sorted(maps.Keys(st.messages.rows)) {
+			closing.Highest = id
+			if id > arg.AfterID && closing.Messages < int64(arg.Examine) {
+				closing.ID = id
+				closing.Messages++
+			}
+		}
+		if closing.Messages < int64(arg.Examine) {
+			closing.ID = 0
+		}
+		return []db.AuditMessagesRow{closing}
+	})
+}
+
+// ListHeads implements db.Doctor.
+func (s *Store) ListHeads(ctx context.Context, arg db.ListHeadsParams) ([]db.ListHeadsRow, error) {
+	return run(ctx, s, "ListHeads", arg, func(st *statement) []db.ListHeadsRow {
+		keys := map[orderKey][]int64{}
+		for _, q := range st.openAbove(0, int32(len(st.queue.rows))) {
+			if q.OrderKey != "" {
+				keys[keyOf(q)] = append(keys[keyOf(q)], q.MessageID)
+			}
+		}
+		rows, seen, last := []db.ListHeadsRow{}, int32(0), orderKey{}
+		start := orderKey{arg.AfterConsumer, arg.AfterTarget, arg.AfterTenant, arg.AfterOrderKey}
+		for _, key := range slices.SortedFunc(maps.Keys(keys), compareKeys) {
+			if compareKeys(key, start) <= 0 || seen == arg.Examine {
+				continue
+			}
+			seen, last = seen+1, key
+			q, lease := st.queue.rows[keys[key][0]], st.orderLeases.rows[key]
+			if q.BornAt.After(after(st.now, -arg.Age)) || len(keys[key]) == 1 && !lease.Blocked {
+				continue
+			}
+			row := db.ListHeadsRow{
+				Consumer: q.Consumer, Target: q.Target, Tenant: q.Tenant, OrderKey: q.OrderKey, ID: q.MessageID, Kind: q.Kind, Attempt: q.Attempt,
+				Parked: q.State == tables.Parked, Paused: st.pauseMode(laneOf(q)) >= 0,
+				LeasedUntil: q.LeasedUntil, DueAt: q.DueAt, BornAt: q.BornAt, Now: st.now,
+			}
+			if lease.Blocked {
+				row.Blocker = lease.MessageID
+			}
+			rows = append(rows, row)
+		}
+		if seen < arg.Examine {
+			last = orderKey{}
+		}
+		return append(rows, db.ListHeadsRow{
+			Consumer: last.consumer, Target: last.target, Tenant: last.tenant, OrderKey: last.key, LeasedUntil: st.now, DueAt: st.now, BornAt: st.now, Now: st.now,
+		})
+	})
+}
+
+func compareKeys(a, b orderKey) int {
+	return cmp.Or(cmp.Compare(a.consumer, b.consumer), cmp.Compare(a.target, b.target), cmp.Compare(a.tenant, b.tenant), cmp.Compare(a.key, b.key))
+}
+
+// ReadSurroundings implements db.Doctor.
+func (s *Store) ReadSurroundings(ctx context.Context, arg db.ReadSurroundingsParams) ([]db.ReadSurroundingsRow, error) {
+	return run(ctx, s, "ReadSurroundings", arg, func(*statement) []db.ReadSurroundingsRow {
+		return []db.ReadSurroundingsRow{
+			{Section: "setting", Name: "role", Value: "memory"}, {Section: "setting", Name: "fsync", Value: "off"},
+			{Section: "index", Name: "queue_due", Value: "valid"}, {Section: "table", Name: "queue"},
+			{Section: "session", Name: "sees all", Value: "true"}, {Section: "session", Name: "prepared transaction", Value: "0"},
+		}
+	})
+}

@@ -1,0 +1,198 @@
+-- Doctor: read only, what `fencepost doctor` looks at beside the statements of inspect.sql. Each is bounded in what it reads.
+
+-- ReadSurroundings reads what the server, the schema and the session are like, one fact a row: settings (section setting), tables with their
+-- storage parameters (table), indexes as valid, invalid or missing (index), and what the
+-- age of the oldest snapshot leaves out: whether all sessions show theirs, and the age in microseconds of the oldest prepared transaction (session).
+-- schema_name is the schema's. Guard: none. Index: the catalogue's. Locks: none.
+-- name: ReadSurroundings :many
+WITH relation AS (
+    SELECT c.oid, c.relname::text AS name, c.relkind, COALESCE(array_to_string(c.reloptions, ' '), '') AS options
+    FROM pg_catalog.pg_class AS c
+    INNER JOIN pg_catalog.pg_namespace AS n ON n.oid = c.relnamespace
+    WHERE n.nspname = sqlc.arg(schema_name)::text
+)
+SELECT 'setting'::text AS section, s.name::text AS name, s.setting::text AS value
+FROM pg_catalog.pg_settings AS s
+WHERE s.name IN ('autovacuum', 'fsync', 'full_page_writes', 'server_version', 'synchronous_commit', 'synchronous_standby_names', 'track_counts')
+UNION ALL
+SELECT 'setting', 'role', current_user::text
+UNION ALL
+SELECT 'setting', 'standby', pg_is_in_recovery()::text
+UNION ALL
+SELECT 'table', r.name, r.options
+FROM relation AS r
+WHERE r.relkind = 'r'
+UNION ALL
+SELECT 'index', COALESCE(e.name, i.name), COALESCE(i.state, 'missing')
+FROM (
+    VALUES
+        ('audit_message'), ('audit_pkey'), ('message_key_unique'), ('message_pkey'), ('order_lease_message'), ('order_lease_pkey'),
+        ('pause_pkey'), ('queue_due'), ('queue_order'), ('queue_parked'), ('queue_pkey'), ('schema_version_pkey'),
+        ('settlement_pkey'), ('settlement_undelivered'), ('worker_name'), ('worker_pkey')
+) AS e (name)
+FULL JOIN (
+    SELECT r.name, CASE WHEN x.indisvalid AND x.indisready THEN 'valid' ELSE 'invalid' END AS state
+    FROM relation AS r
+    INNER JOIN pg_catalog.pg_index AS x ON x.indexrelid = r.oid
+) AS i ON i.name = e.name
+UNION ALL
+-- Without this role the age of other roles' snapshots does not show.
+SELECT 'session', 'sees all', pg_has_role('pg_read_all_stats', 'USAGE')::text
+UNION ALL
+SELECT 'session', 'prepared transaction', COALESCE((max(extract(epoch FROM clock_timestamp() - p.prepared)) * 1000000)::bigint, 0)::text
+FROM pg_catalog.pg_prepared_xacts AS p
+WHERE p.database = current_database();
+
+-- AuditMessages looks whether the three tables and the order leases agree about the messages above after_id, at most examine rows of each
+-- table, in one snapshot. It returns a row for each problem, in words, and last a row without one: the id up to which it looked (0 = there
+-- is nothing further), the messages seen, and the highest id there is.
+-- Guard: none: it tells ids, no content. Index: message_pkey, queue_pkey, settlement_pkey, order_lease_message. Locks: none.
+-- name: AuditMessages :many
+WITH m AS (
+    SELECT x.id, x.consumer, x.target, x.kind, x.tenant, x.order_key, x.priority
+    FROM outbox.message AS x
+    WHERE x.id > sqlc.arg(after_id)::bigint
+    ORDER BY x.id
+    LIMIT sqlc.arg(examine)::integer
+),
+q AS (
+    SELECT x.message_id, x.leased_until, x.consumer, x.target, x.kind, x.tenant, x.order_key, x.priority
+    FROM outbox.queue AS x
+    WHERE x.message_id > sqlc.arg(after_id)::bigint
+    ORDER BY x.message_id
+    LIMIT sqlc.arg(examine)::integer
+),
+s AS (
+    SELECT x.message_id, x.outcome, x.epoch, x.attempt
+    FROM outbox.settlement AS x
+    WHERE x.message_id > sqlc.arg(after_id)::bigint
+    ORDER BY x.message_id
+    LIMIT sqlc.arg(examine)::integer
+),
+o AS (
+    SELECT x.message_id, x.leased_until, x.blocked, x.consumer, x.target, x.tenant, x.order_key
+    FROM outbox.order_lease AS x
+    WHERE x.message_id > sqlc.arg(after_id)::bigint
+    ORDER BY x.message_id
+    LIMIT sqlc.arg(examine)::integer
+),
+-- A table that filled its limit was seen only so far; null when none did. LEAST ignores nulls.
+bound AS (
+    SELECT LEAST(
+        (SELECT max(m.id) FROM m HAVING count(*) >= sqlc.arg(examine)::integer),
+        (SELECT max(q.message_id) FROM q HAVING count(*) >= sqlc.arg(examine)::integer),
+        (SELECT max(s.message_id) FROM s HAVING count(*) >= sqlc.arg(examine)::integer),
+        (SELECT max(o.message_id) FROM o HAVING count(*) >= sqlc.arg(examine)::integer)
+    ) AS upto
+),
+together AS (
+    SELECT
+        COALESCE(m.id, q.message_id, s.message_id, o.message_id) AS id,
+        m.id IS NOT NULL AS stored,
+        q.message_id IS NOT NULL AS open,
+        s.message_id IS NOT NULL AS settled,
+        o.message_id IS NOT NULL AS keyed,
+        (q.consumer, q.target, q.kind, q.tenant, q.order_key, q.priority)
+            IS DISTINCT FROM (m.consumer, m.target, m.kind, m.tenant, m.order_key, m.priority) AS strayed,
+        (o.consumer, o.target, o.tenant, o.order_key) IS DISTINCT FROM (m.consumer, m.target, m.tenant, m.order_key) AS misplaced,
+        q.order_key, q.leased_until, s.outcome, s.epoch, s.attempt, o.blocked, o.leased_until AS keyed_until
+    FROM m
+    FULL JOIN q ON q.message_id = m.id
+    FULL JOIN s ON s.message_id = COALESCE(m.id, q.message_id)
+    FULL JOIN o ON o.message_id = COALESCE(m.id, q.message_id, s.message_id)
+)
+SELECT t.id::bigint AS id, p.problem::text AS problem, 0::bigint AS messages, 0::bigint AS highest
+FROM together AS t
+CROSS JOIN LATERAL (
+    VALUES
+        (t.stored AND NOT t.open AND NOT t.settled, 'message is neither open nor settled'),
+        (t.stored AND t.open AND t.settled, 'message is open and settled'),
+        (t.open AND NOT t.stored, 'queue row has no message'),
+        (t.settled AND NOT t.stored, 'settlement has no message'),
+        (t.open AND t.stored AND t.strayed, 'message is queued in another lane than its own'),
+        (t.settled AND t.epoch < t.attempt, 'message settled at an attempt beyond its epoch'),
+        (t.open AND t.order_key <> '' AND t.leased_until > clock_timestamp() AND (NOT t.keyed OR t.blocked), 'message has a live lease without that of its order key'),
+        (t.keyed AND t.misplaced, 'order lease is of another key than its message'),
+        (t.keyed AND t.blocked AND t.outcome IS DISTINCT FROM 'dead', 'message blocks its order key and is not dead'),
+        (t.keyed AND NOT t.blocked AND t.keyed_until IS DISTINCT FROM t.leased_until, 'order lease is not that of its message')
+) AS p (found, problem)
+WHERE p.found AND t.id <= COALESCE((SELECT b.upto FROM bound AS b), 9223372036854775807)
+UNION ALL
+SELECT
+    COALESCE((SELECT b.upto FROM bound AS b), 0),
+    '',
+    (SELECT count(*) FROM m WHERE m.id <= COALESCE((SELECT b.upto FROM bound AS b), 9223372036854775807)),
+    GREATEST(
+        (SELECT x.id FROM outbox.message AS x ORDER BY x.id DESC LIMIT 1),
+        (SELECT x.message_id FROM outbox.queue AS x ORDER BY x.message_id DESC LIMIT 1),
+        (SELECT x.message_id FROM outbox.settlement AS x ORDER BY x.message_id DESC LIMIT 1),
+        0
+    );
+
+-- ListHeads lists the heads of order keys that were first due more than age microseconds ago and hold others up, or are held up themselves by
+-- a dead message, with what they wait for: blocker, the id of that dead message (0 = none), else paused, parked, leased_until and due_at. It
+-- looks at the keys after (consumer, target, tenant, order_key), at most examine of them, and returns last a row with message id 0: the
+-- last key it looked at when there are more, empty texts when not. Start with empty texts.
+-- Guard: none: it tells no content but the key. Index: queue_order, queue_pkey, order_lease_pkey. Locks: none.
+-- name: ListHeads :many
+WITH RECURSIVE head AS (
+    SELECT
+        sqlc.arg(after_consumer)::text AS consumer,
+        sqlc.arg(after_target)::text AS target,
+        sqlc.arg(after_tenant)::text AS tenant,
+        sqlc.arg(after_order_key)::text AS order_key,
+        0::bigint AS message_id,
+        0 AS seen
+    UNION ALL
+    SELECT k.consumer, k.target, k.tenant, k.order_key, k.message_id, head.seen + 1
+    FROM head
+    CROSS JOIN LATERAL (
+        SELECT q.consumer, q.target, q.tenant, q.order_key, q.message_id
+        FROM outbox.queue AS q
+        WHERE q.order_key <> ''
+            AND (q.consumer, q.target, q.tenant, q.order_key) > (head.consumer, head.target, head.tenant, head.order_key)
+        ORDER BY q.consumer, q.target, q.tenant, q.order_key, (q.message_id + 0)
+        LIMIT 1
+    ) AS k
+    WHERE head.seen < sqlc.arg(examine)::integer
+)
+SELECT
+    h.consumer::text AS consumer, h.target::text AS target, h.tenant::text AS tenant, h.order_key::text AS order_key, h.message_id::bigint AS id,
+    q.kind::text AS kind, q.attempt::integer AS attempt, (q.state = 1)::boolean AS parked,
+    EXISTS (
+        SELECT FROM outbox.pause AS z
+        WHERE z.consumer IN (q.consumer, '*') AND z.target IN (q.target, '*') AND z.kind IN (q.kind, '*') AND z.tenant IN (q.tenant, '*')
+    )::boolean AS paused,
+    COALESCE(b.message_id, 0)::bigint AS blocker,
+    q.leased_until::timestamptz AS leased_until, q.due_at::timestamptz AS due_at, q.born_at::timestamptz AS born_at, now()::timestamptz AS now
+FROM head AS h
+CROSS JOIN LATERAL (
+    SELECT x.consumer, x.target, x.kind, x.tenant, x.attempt, x.state, x.leased_until, x.due_at, x.born_at
+    FROM outbox.queue AS x
+    WHERE x.message_id = h.message_id
+    OFFSET 0
+) AS q
+LEFT JOIN LATERAL (
+    SELECT o.message_id
+    FROM outbox.order_lease AS o
+    WHERE o.consumer = h.consumer AND o.target = h.target AND o.tenant = h.tenant AND o.order_key = h.order_key AND o.blocked
+    OFFSET 0
+) AS b ON true
+WHERE h.seen > 0
+    AND q.born_at <= now() - sqlc.arg(age)::bigint * interval '1 microsecond'
+    AND (b.message_id IS NOT NULL OR EXISTS (
+        SELECT FROM outbox.queue AS n
+        WHERE n.consumer = h.consumer AND n.target = h.target AND n.tenant = h.tenant AND n.order_key = h.order_key AND n.order_key <> ''
+            AND (n.message_id + 0) > h.message_id
+    ))
+UNION ALL
+(
+    SELECT e.consumer, e.target, e.tenant, e.order_key, 0, '', 0, false, false, 0, now(), now(), now(), now()
+    FROM (
+        SELECT h.consumer, h.target, h.tenant, h.order_key, 0 AS place FROM head AS h WHERE h.seen = sqlc.arg(examine)::integer
+        UNION ALL
+        SELECT '', '', '', '', 1
+    ) AS e
+    ORDER BY e.place
+    LIMIT 1
+);
