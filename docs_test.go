@@ -8,6 +8,7 @@ import (
 	"regexp"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/jackc/pgx/v5/pgxpool"
 
@@ -83,7 +84,20 @@ func TestSnippetsWork(t *testing.T) {
 	if err != nil || len(charged) != 1 || charged[0] != "charge/17 17" {
 		t.Errorf("charged %q, %v", charged, err)
 	}
-	if err := keepHouse(t.Context(), box); err != nil {
+	housed, done := context.WithCancel(t.Context())
+	defer done()
+	watched, err := outbox.New(box.Store(), outbox.Config{Observer: &outbox.Observer{
+		JanitorDone: func(_ context.Context, _ time.Time, err error) {
+			if err != nil {
+				t.Error(err)
+			}
+			done()
+		},
+	}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := keepHouse(housed, watched); err != nil {
 		t.Error(err)
 	}
 	page, err := box.List(t.Context(), outbox.AllTenants, outbox.ListQuery{State: outbox.StateDelivered, Limit: 10})

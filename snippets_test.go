@@ -7,6 +7,7 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/fencepost-go/fencepost/db/pgxdb"
+	"github.com/fencepost-go/fencepost/janitor"
 	"github.com/fencepost-go/fencepost/outbox"
 	"github.com/fencepost-go/fencepost/sender"
 )
@@ -57,21 +58,9 @@ func sendCharges(ctx context.Context, box *outbox.Box, charge func(ctx context.C
 }
 
 func keepHouse(ctx context.Context, box *outbox.Box) error {
-	const day = 24 * time.Hour
-	for after, more := int64(0), true; more; more = after > 0 {
-		sweep, err := box.PurgeDelivered(ctx, after, 7*day, 1000)
-		if err != nil {
-			return err
-		}
-		after = sweep.Next
+	j, err := janitor.New(box, janitor.Config{Delivered: 14 * 24 * time.Hour})
+	if err != nil {
+		return err
 	}
-	for _, state := range []outbox.State{outbox.StateDead, outbox.StateCancelled, outbox.StateExpired} {
-		for removed := 1000; removed == 1000; {
-			var err error
-			if removed, err = box.PurgeUndelivered(ctx, state, 30*day, 1000); err != nil {
-				return err
-			}
-		}
-	}
-	return nil
+	return j.Run(ctx)
 }

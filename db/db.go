@@ -69,6 +69,9 @@ var (
 	// ErrRetry: the server refused the statement for a serialization failure or a deadlock (SQLSTATE 40001, 40P01). In the caller's
 	// transaction: roll back and run the whole transaction again. In a transaction of the store's own: its bounded repeats were used up.
 	ErrRetry = errors.New("serialization failure or deadlock")
+	// ErrTimeout: the server ended the statement or its transaction for a timeout, or for a cancel request (SQLSTATE 57014, 55P03, 25P04).
+	// Retryable; a statement over many rows better with fewer.
+	ErrTimeout = errors.New("the server ended the statement early")
 	// ErrNoListener: listening was not configured. Not retryable.
 	ErrNoListener = errors.New("no connection to listen on is configured")
 	// ErrDeafListener: hints do not arrive on the listening connection, as behind a transaction pooler. Retry later, rely on the poll.

@@ -14,6 +14,8 @@ func Translate(err error) error {
 	switch sqlState(err) {
 	case "40001", "40P01":
 		return fmt.Errorf("%w: %w", ErrRetry, err)
+	case "57014", "55P03", "25P04":
+		return fmt.Errorf("%w: %w", ErrTimeout, err)
 	case "42P01", "3F000":
 		return fmt.Errorf("%w: %w", ErrNoSchema, err)
 	default:

@@ -137,24 +137,38 @@ type Operator interface {
 
 // Purger is the part of Store that queries/postgres/purge.sql serves.
 type Purger interface {
+	// CountOld counts what a purge with these periods (microseconds; 0 keeps for ever) would remove of the settlements above after_id, at most
+	// max_rows of them: a row an outcome, and last, with an empty outcome, the last id it looked at.
+	// Guard: scope, strictly older than the cut-off. Index: settlement_pkey, message_pkey. Locks: none.
+	CountOld(ctx context.Context, arg CountOldParams) ([]CountOldRow, error)
+
+	// CountOverdue counts what ExpireUnleased with this grace would settle of the open messages above after_id, at most examine of them, and
+	// returns the last id it looked at. Guard: as ExpireUnleased. Index: queue_pkey. Locks: none.
+	CountOverdue(ctx context.Context, arg CountOverdueParams) ([]CountOverdueRow, error)
+
 	// ExpireUnleased settles as expired what nobody ever leased within its age and grace microseconds more. It looks at the open messages above
-	// after_id, at most examine of them, and returns the last one seen with expired false.
-	// Guard: pending, never leased (epoch 0), expires_at + grace in the past. Index: queue_pkey. Locks: queue rows in id order, skipping
-	// locked ones.
+	// after_id, at most examine of them, and returns the expired ids and, last, the last one it looked at with expired false.
+	// Guard: lock, scope, pending, never leased (epoch 0), expires_at + grace in the past. Index: queue_pkey. Locks: the janitor's, then queue
+	// rows in id order, skipping locked ones.
 	ExpireUnleased(ctx context.Context, arg ExpireUnleasedParams) ([]ExpireUnleasedRow, error)
+
+	// PurgeAudit forgets operators' acts of more than keep microseconds ago, oldest first, looking at those above after_id, at most max_rows of
+	// them. It returns the removed ids and, last, the last one it looked at with removed false.
+	// Guard: lock, scope, strictly older than the cut-off. Index: audit_pkey. Locks: the janitor's, then the audit rows.
+	PurgeAudit(ctx context.Context, arg PurgeAuditParams) ([]PurgeAuditRow, error)
 
 	// PurgeDelivered removes delivered messages settled more than keep microseconds ago, oldest id first, looking at the settlements above
 	// after_id, at most max_rows of them. It returns the removed ids and, last, the last id it looked at with removed false.
-	// Guard: outcome delivered, strictly older than the cut-off. Index: settlement_pkey, message_pkey. Locks: settlement rows in id order,
-	// skipping locked ones, then message rows.
+	// Guard: lock, scope, outcome delivered, strictly older than the cut-off. Index: settlement_pkey, message_pkey. Locks: the janitor's, then
+	// settlement rows in id order, skipping locked ones, then message rows.
 	PurgeDelivered(ctx context.Context, arg PurgeDeliveredParams) ([]PurgeDeliveredRow, error)
 
-	// PurgeUndelivered removes messages of one outcome (dead, cancelled or expired) settled more than keep microseconds ago, oldest first, at
-	// most max_rows, and fewer when others hold some of those: what is locked is left for the next call. A key that a purged dead message
-	// blocked is free again.
-	// Guard: outcome, strictly older than the cut-off. Index: settlement_undelivered, then primary keys. Locks: settlement rows in id order,
-	// skipping locked ones, then message rows, then order leases.
-	PurgeUndelivered(ctx context.Context, arg PurgeUndeliveredParams) ([]int64, error)
+	// PurgeUndelivered removes messages of one outcome (dead, cancelled or expired) settled more than keep microseconds ago, oldest first, looking
+	// at those settled after (after_at, after_id), at most max_rows of them. A key that a purged dead message blocked is free again. It returns
+	// the removed ids and, last, the last place it looked at with removed false.
+	// Guard: lock, scope, outcome, strictly older than the cut-off. Index: settlement_undelivered, then primary keys. Locks: the janitor's, then
+	// settlement rows in id order, skipping locked ones, then message rows, then order leases.
+	PurgeUndelivered(ctx context.Context, arg PurgeUndeliveredParams) ([]PurgeUndeliveredRow, error)
 
 	// PurgeWorkers forgets senders not seen for keep microseconds; a lease they still hold runs out by itself.
 	// Guard: last seen before the cut-off. Index: worker_pkey (the table is small). Locks: the worker rows.
@@ -587,37 +601,109 @@ type UnblockKeyParams struct {
 	Reason   string
 }
 
+// CountOldParams are the arguments of CountOld.
+type CountOldParams struct {
+	KeepDelivered int64
+	KeepDead      int64
+	KeepCancelled int64
+	KeepExpired   int64
+	AfterID       int64
+	MaxRows       int32
+	AllTenants    bool
+	Scope         []string
+}
+
+// CountOldRow is a row that CountOld returns.
+type CountOldRow struct {
+	Outcome string
+	Old     int64
+	Last    int64
+}
+
+// CountOverdueParams are the arguments of CountOverdue.
+type CountOverdueParams struct {
+	AllTenants bool
+	Scope      []string
+	Grace      int64
+	AfterID    int64
+	Examine    int32
+}
+
+// CountOverdueRow is a row that CountOverdue returns.
+type CountOverdueRow struct {
+	Overdue int64
+	Last    int64
+}
+
 // ExpireUnleasedParams are the arguments of ExpireUnleased.
 type ExpireUnleasedParams struct {
-	AfterID int64
-	Examine int32
-	Grace   int64
+	SchemaName string
+	AfterID    int64
+	Examine    int32
+	AllTenants bool
+	Scope      []string
+	Grace      int64
 }
 
 // ExpireUnleasedRow is a row that ExpireUnleased returns.
 type ExpireUnleasedRow struct {
 	ID      int64
 	Expired bool
+	Busy    bool
+}
+
+// PurgeAuditParams are the arguments of PurgeAudit.
+type PurgeAuditParams struct {
+	SchemaName string
+	AfterID    int64
+	MaxRows    int32
+	Keep       int64
+	AllTenants bool
+	Scope      []string
+}
+
+// PurgeAuditRow is a row that PurgeAudit returns.
+type PurgeAuditRow struct {
+	ID      int64
+	Removed bool
+	Busy    bool
 }
 
 // PurgeDeliveredParams are the arguments of PurgeDelivered.
 type PurgeDeliveredParams struct {
-	AfterID int64
-	MaxRows int32
-	Keep    int64
+	SchemaName string
+	AfterID    int64
+	MaxRows    int32
+	Keep       int64
+	AllTenants bool
+	Scope      []string
 }
 
 // PurgeDeliveredRow is a row that PurgeDelivered returns.
 type PurgeDeliveredRow struct {
 	ID      int64
 	Removed bool
+	Busy    bool
 }
 
 // PurgeUndeliveredParams are the arguments of PurgeUndelivered.
 type PurgeUndeliveredParams struct {
-	Outcome string
-	Keep    int64
-	MaxRows int32
+	SchemaName string
+	Outcome    string
+	Keep       int64
+	AfterAt    time.Time
+	AfterID    int64
+	MaxRows    int32
+	AllTenants bool
+	Scope      []string
+}
+
+// PurgeUndeliveredRow is a row that PurgeUndelivered returns.
+type PurgeUndeliveredRow struct {
+	ID        int64
+	SettledAt time.Time
+	Removed   bool
+	Busy      bool
 }
 
 // PurgeWorkersParams are the arguments of PurgeWorkers.

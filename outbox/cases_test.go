@@ -70,8 +70,8 @@ func TestC28DuplicateIsReportedThroughDrivers(t *testing.T) {
 		}
 		again(outbox.StateDead)
 		d.exec("UPDATE outbox.settlement SET settled_at = settled_at - interval '31 days'")
-		if n, err := d.box.PurgeUndelivered(d.Context(), outbox.StateDead, 30*24*time.Hour, 10); n != 1 || err != nil {
-			d.Fatal(n, err)
+		if swept, err := d.box.PurgeUndelivered(d.Context(), outbox.AllTenants, outbox.StateDead, outbox.Cursor{}, 30*24*time.Hour, 10); swept.Count != 1 || err != nil {
+			d.Fatal(swept, err)
 		}
 		if got := d.enqueue(charge("k"))[0]; got.Status != outbox.Recorded {
 			d.Errorf("after the purge: %+v", got)

@@ -120,7 +120,7 @@ func TestC28DuplicateSaysSo(t *testing.T) {
 	b.settle(message, Delivered())
 	expect(StateDelivered)
 	b.store.Age(time.Hour)
-	if _, err := b.box.PurgeDelivered(t.Context(), 0, time.Minute, 10); err != nil {
+	if _, err := b.box.PurgeDelivered(t.Context(), AllTenants, Cursor{}, time.Minute, 10); err != nil {
 		t.Fatal(err)
 	}
 	if got := b.enqueue(effect("k"))[0]; got.Status != Recorded {

@@ -155,48 +155,55 @@ func TestPurgeWalks(t *testing.T) {
 	b.settle(b.leaseOne("new"), Delivered())
 
 	removed, steps := 0, 0
-	for after := int64(0); ; steps++ {
-		sweep, err := b.box.PurgeDelivered(t.Context(), after, time.Hour, 2)
+	for from := (Cursor{}); ; steps++ {
+		sweep, err := b.box.PurgeDelivered(t.Context(), AllTenants, from, time.Hour, 2)
 		if err != nil {
 			t.Fatal(err)
 		}
 		removed += sweep.Count
-		if after = sweep.Next; after == 0 {
+		if from = sweep.Next; from == (Cursor{}) {
 			break
 		}
 	}
 	if removed != 3 || steps < 3 {
 		t.Errorf("removed %d delivered in %d steps", removed, steps)
 	}
-	if n, err := b.box.PurgeUndelivered(t.Context(), StateDead, time.Hour, 2); err != nil || n != 2 {
-		t.Errorf("removed %d dead, %v", n, err)
+	if sweep, err := b.box.PurgeUndelivered(t.Context(), AllTenants, StateDead, Cursor{}, time.Hour, 2); err != nil || sweep.Count != 2 {
+		t.Errorf("removed dead: %+v, %v", sweep, err)
 	}
-	if n, err := b.box.PurgeUndelivered(t.Context(), StateCancelled, time.Hour, 2); err != nil || n != 0 {
-		t.Errorf("removed %d cancelled, %v", n, err)
+	if sweep, err := b.box.PurgeUndelivered(t.Context(), AllTenants, StateCancelled, Cursor{}, time.Hour, 2); err != nil || sweep != (Sweep{}) {
+		t.Errorf("removed cancelled: %+v, %v", sweep, err)
 	}
 
 	calls := b.calls()
 	for name, purge := range map[string]func(keep time.Duration) error{
-		"delivered": func(keep time.Duration) error { _, err := b.box.PurgeDelivered(t.Context(), 0, keep, 9); return err },
+		"delivered": func(keep time.Duration) error {
+			_, err := b.box.PurgeDelivered(t.Context(), AllTenants, Cursor{}, keep, 9)
+			return err
+		},
+		"audit": func(keep time.Duration) error {
+			_, err := b.box.PurgeAudit(t.Context(), AllTenants, Cursor{}, keep, 9)
+			return err
+		},
 		"dead": func(keep time.Duration) error {
-			_, err := b.box.PurgeUndelivered(t.Context(), StateDead, keep, 9)
+			_, err := b.box.PurgeUndelivered(t.Context(), AllTenants, StateDead, Cursor{}, keep, 9)
 			return err
 		},
 		"workers": func(keep time.Duration) error { _, err := b.box.PurgeWorkers(t.Context(), keep, 9); return err },
 	} {
-		for _, keep := range []time.Duration{0, -1} {
+		for _, keep := range []time.Duration{0, -1, 1} {
 			if err := purge(keep); !errors.Is(err, ErrInvalid) {
 				t.Errorf("%s kept for %v: %v", name, keep, err)
 			}
 		}
 	}
-	if _, err := b.box.PurgeUndelivered(t.Context(), StateDelivered, time.Hour, 9); !errors.Is(err, ErrInvalid) {
+	if _, err := b.box.PurgeUndelivered(t.Context(), AllTenants, StateDelivered, Cursor{}, time.Hour, 9); !errors.Is(err, ErrInvalid) {
 		t.Errorf("delivered as undelivered: %v", err)
 	}
-	if _, err := b.box.ExpireUnleased(t.Context(), 0, -1, 9); !errors.Is(err, ErrInvalid) {
+	if _, err := b.box.ExpireUnleased(t.Context(), AllTenants, Cursor{}, -1, 9); !errors.Is(err, ErrInvalid) {
 		t.Errorf("negative grace: %v", err)
 	}
-	if sweep, err := b.box.PurgeDelivered(t.Context(), 0, time.Hour, 0); err != nil || sweep != (Sweep{}) {
+	if sweep, err := b.box.PurgeDelivered(t.Context(), AllTenants, Cursor{}, time.Hour, 0); err != nil || sweep != (Sweep{}) {
 		t.Errorf("limit 0: %+v, %v", sweep, err)
 	}
 	if len(*calls) != 0 {
@@ -211,11 +218,11 @@ func TestExpireUnleased(t *testing.T) {
 	old.MaxAge = time.Minute
 	id := b.enqueue(old, effect("young"))[0].ID
 	b.store.Age(time.Hour + time.Minute)
-	sweep, err := b.box.ExpireUnleased(t.Context(), 0, time.Hour, 10)
-	if err != nil || sweep.Count != 1 || sweep.Next != id+1 {
+	sweep, err := b.box.ExpireUnleased(t.Context(), AllTenants, Cursor{}, time.Hour, 10)
+	if err != nil || sweep.Count != 1 || sweep.Next.ID != id+1 {
 		t.Errorf("swept %+v, %v", sweep, err)
 	}
-	if sweep, err = b.box.ExpireUnleased(t.Context(), sweep.Next, time.Hour, 10); err != nil || sweep != (Sweep{}) {
+	if sweep, err = b.box.ExpireUnleased(t.Context(), AllTenants, sweep.Next, time.Hour, 10); err != nil || sweep != (Sweep{}) {
 		t.Errorf("at the end %+v, %v", sweep, err)
 	}
 	if got := b.show(id); got.State != StateExpired {

@@ -138,14 +138,18 @@ func (m *machine) illegal() {
 		},
 		"purge": func() func() error {
 			return pick(
-				func() error { return second(m.box.PurgeDelivered(m.ctx, 0, 0, 10)) },
-				func() error { return second(m.box.PurgeUndelivered(m.ctx, outbox.StateParked, time.Hour, 10)) },
-				func() error { return second(m.box.PurgeUndelivered(m.ctx, outbox.StateDead, -time.Hour, 10)) },
+				func() error { return second(m.box.PurgeDelivered(m.ctx, everybody, outbox.Cursor{}, 0, 10)) },
+				func() error {
+					return second(m.box.PurgeUndelivered(m.ctx, everybody, outbox.StateParked, outbox.Cursor{}, time.Hour, 10))
+				},
+				func() error {
+					return second(m.box.PurgeUndelivered(m.ctx, nobody, outbox.StateDead, outbox.Cursor{}, time.Hour, 10))
+				},
 				func() error { return second(m.box.PurgeWorkers(m.ctx, 0, 10)) },
 			)
 		},
 		"expire": func() func() error {
-			return pick(func() error { return second(m.box.ExpireUnleased(m.ctx, 0, -1, 10)) })
+			return pick(func() error { return second(m.box.ExpireUnleased(m.ctx, everybody, outbox.Cursor{}, -1, 10)) })
 		},
 		"list": func() func() error {
 			return pick(

@@ -204,28 +204,32 @@ func (m *machine) purge() {
 	outcome := one(m.rt, "outcome", []state{delivered, dead, cancelled, expired})
 	keep, limit := one(m.rt, "keep", []time.Duration{time.Microsecond, unit, 3 * unit, 12 * time.Hour}), number(m.rt, "limit", 1, 3)
 	word := outbox.State(outcome.String())
-	var got int
+	theirs, ours := m.drawScope()
+	var got outbox.Sweep
 	var err error
 	if outcome == delivered {
-		var sweep outbox.Sweep
-		sweep, err = m.box.PurgeDelivered(m.ctx, 0, keep, 1000)
-		got, limit = sweep.Count, 1000
+		limit = 1000
+		got, err = m.box.PurgeDelivered(m.ctx, theirs, outbox.Cursor{}, keep, limit)
 	} else {
-		got, err = m.box.PurgeUndelivered(m.ctx, word, keep, limit)
+		got, err = m.box.PurgeUndelivered(m.ctx, theirs, word, outbox.Cursor{}, keep, limit)
 	}
 	m.must(err)
-	removed := m.model.purge(outcome, micros(keep), limit)
-	equal(m, "purged "+string(word), got, len(removed))
-	m.removed += got
-	m.count("purge "+string(word), either(got > 0, "removed", "nothing"))
+	removed := m.model.purge(ours, outcome, micros(keep), limit)
+	equal(m, "purged "+string(word), got.Count, len(removed))
+	m.removed += got.Count
+	m.count("purge "+string(word), either(got.Count > 0, "removed", "nothing"))
 }
 
 // expire settles what nobody ever leased (I14).
 func (m *machine) expire() {
 	grace := one(m.rt, "grace", []time.Duration{0, unit, 24 * time.Hour})
-	sweep, err := m.box.ExpireUnleased(m.ctx, 0, grace, 1000)
+	theirs, ours := m.drawScope()
+	overdue, err := m.box.CountOverdue(m.ctx, theirs, outbox.Cursor{}, grace, 1000)
 	m.must(err)
-	ids := m.model.expire(micros(grace))
+	sweep, err := m.box.ExpireUnleased(m.ctx, theirs, outbox.Cursor{}, grace, 1000)
+	m.must(err)
+	equal(m, "expired and overdue before", sweep, overdue)
+	ids := m.model.expire(ours, micros(grace))
 	equal(m, "expired", sweep.Count, len(ids))
 	for _, id := range ids {
 		m.model.find(id).reason = "never leased within its age"

@@ -96,9 +96,9 @@ func (m *model) resume(p pause) bool {
 	return len(m.pauses) < n
 }
 
-// purge removes what was settled with one outcome strictly more than keep ago, at most limit (I19). Delivered ones go by id, others oldest
-// first. A key that a purged message blocked is free.
-func (m *model) purge(outcome state, keep instant, limit int) []int64 {
+// purge removes what was settled with one outcome strictly more than keep ago, looking at no more than limit (I19). Delivered ones go by id, others
+// oldest first. A key that a purged message blocked is free.
+func (m *model) purge(s scope, outcome state, keep instant, limit int) []int64 {
 	var old []*row
 	for i := range m.rows {
 		if r := &m.rows[i]; r.state == outcome && r.settled < m.now-keep {
@@ -110,7 +110,9 @@ func (m *model) purge(outcome state, keep instant, limit int) []int64 {
 	}
 	var ids []int64
 	for _, r := range old[:min(limit, len(old))] {
-		ids = append(ids, r.id)
+		if s.has(r.tenant) {
+			ids = append(ids, r.id)
+		}
 	}
 	for _, id := range ids {
 		m.free(id, true)
@@ -120,10 +122,10 @@ func (m *model) purge(outcome state, keep instant, limit int) []int64 {
 }
 
 // expire settles what nobody ever leased within its age and the grace after it (I14).
-func (m *model) expire(grace instant) []int64 {
+func (m *model) expire(s scope, grace instant) []int64 {
 	var ids []int64
 	for i := range m.rows {
-		if r := &m.rows[i]; r.state == pending && r.epoch == 0 && r.expires <= m.now-grace {
+		if r := &m.rows[i]; r.state == pending && r.epoch == 0 && r.expires <= m.now-grace && s.has(r.tenant) {
 			m.end(r, expired, 0)
 			ids = append(ids, r.id)
 		}

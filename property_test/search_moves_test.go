@@ -45,7 +45,7 @@ func (u *universe) moves() []move {
 		{name: "janitor: purge dead", verb: verbPurge, do: purging(dead)},
 		{name: "janitor: purge cancelled", verb: verbPurge, do: purging(cancelled)},
 		{name: "janitor: purge expired", verb: verbPurge, do: purging(expired)},
-		{name: "janitor: expire", verb: verbExpire, do: func(w *world) bool { return len(w.expire(graceUnits)) > 0 }},
+		{name: "janitor: expire", verb: verbExpire, do: func(w *world) bool { return len(w.expire(scope{all: true}, graceUnits)) > 0 }},
 	}
 	for message := range u.envelopes {
 		all = append(all, operatorMoves(message)...)
@@ -71,7 +71,7 @@ func done(f func()) bool { f(); return true }
 
 func purging(outcome state) func(*world) bool {
 	return func(w *world) bool {
-		for _, id := range w.purge(outcome, keepUnits, 1) {
+		for _, id := range w.purge(scope{all: true}, outcome, keepUnits, 1) {
 			w.gone[id-1] = true
 			return true
 		}

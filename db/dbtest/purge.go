@@ -15,12 +15,17 @@ var purgeTests = []test{
 	{"the oldest first", purgesOldest},
 	{"frees the key that a purged message blocked", purgeUnblocks},
 	{"frees the identity", purgeFreesIdentity},
+	{"the scope's tenants only, going on after what it passed by", purgesInScope},
+	{"forgets the acts of operators", purgesAudit},
+	{"counts beforehand what it would remove", countsOld},
 }
 
 // purge removes delivered messages and returns the removed ids and the last one looked at.
 func (f *fixture) purge(after int64, maxRows int32, keep time.Duration) (removed []int64, last int64) {
 	f.Helper()
-	for _, row := range run(f, f.Store.PurgeDelivered, db.PurgeDeliveredParams{AfterID: after, MaxRows: maxRows, Keep: keep.Microseconds()}) {
+	for _, row := range run(f, f.Store.PurgeDelivered, db.PurgeDeliveredParams{
+		SchemaName: f.Store.Schema(), AllTenants: true, AfterID: after, MaxRows: maxRows, Keep: keep.Microseconds(),
+	}) {
 		if row.Removed {
 			removed = append(removed, row.ID)
 		} else {
@@ -32,7 +37,19 @@ func (f *fixture) purge(after int64, maxRows int32, keep time.Duration) (removed
 
 func (f *fixture) purgeUndelivered(outcome string, maxRows int32, keep time.Duration) []int64 {
 	f.Helper()
-	return run(f, f.Store.PurgeUndelivered, db.PurgeUndeliveredParams{Outcome: outcome, Keep: keep.Microseconds(), MaxRows: maxRows})
+	return f.purgeUndeliveredOn(f.Store, outcome, maxRows, keep)
+}
+
+func (f *fixture) purgeUndeliveredOn(store db.Store, outcome string, maxRows int32, keep time.Duration) (removed []int64) {
+	f.Helper()
+	for _, row := range runOn(f, store.PurgeUndelivered, db.PurgeUndeliveredParams{
+		SchemaName: store.Schema(), AllTenants: true, Outcome: outcome, Keep: keep.Microseconds(), MaxRows: maxRows,
+	}) {
+		if row.Removed {
+			removed = append(removed, row.ID)
+		}
+	}
+	return removed
 }
 
 func purgesDelivered(f *fixture) {
@@ -126,10 +143,81 @@ func purgeFreesIdentity(f *fixture) {
 	}
 }
 
+// Of what is old two are another tenant's: a walk in steps of one looks at them, leaves them and goes on.
+func purgesInScope(f *fixture) {
+	ids := f.enqueue(effect{tenant: "b"}, effect{tenant: "a"}, effect{tenant: "b"}, effect{tenant: "a"})
+	f.cancel(ids...)
+	delivered := slices.Concat(f.deliver(effect{tenant: "b"}), f.deliver(effect{tenant: "a"}))
+	f.Age(f, time.Hour)
+	undelivered := db.PurgeUndeliveredParams{
+		SchemaName: f.Store.Schema(), Scope: []string{"a", "c"}, Outcome: "cancelled", Keep: time.Minute.Microseconds(), MaxRows: 1,
+	}
+	var removed []int64
+	for steps := 0; steps < 10; steps++ {
+		rows := run(f, f.Store.PurgeUndelivered, undelivered)
+		if len(rows) == 0 {
+			break
+		}
+		for _, row := range rows {
+			if row.Removed {
+				removed = append(removed, row.ID)
+			} else {
+				undelivered.AfterAt, undelivered.AfterID = row.SettledAt, row.ID
+			}
+		}
+	}
+	for _, row := range run(f, f.Store.PurgeDelivered, db.PurgeDeliveredParams{
+		SchemaName: f.Store.Schema(), Scope: []string{"a"}, MaxRows: 100, Keep: time.Minute.Microseconds(),
+	}) {
+		if row.Removed {
+			removed = append(removed, row.ID)
+		}
+	}
+	sameIDs(f, "removed", removed, ids[1], ids[3], delivered[1])
+}
+
+func purgesAudit(f *fixture) {
+	f.cancel(f.enqueue(effect{tenant: "a"}, effect{tenant: "b"})...)
+	f.Age(f, time.Hour)
+	f.cancel(f.enqueue(effect{tenant: "a"})...)
+	audits := f.dump().Audits
+	arg := db.PurgeAuditParams{SchemaName: f.Store.Schema(), Scope: []string{"a"}, MaxRows: 2, Keep: time.Minute.Microseconds()}
+	rows := run(f, f.Store.PurgeAudit, arg)
+	same(f, "first step", rows, []db.PurgeAuditRow{{ID: audits[0].ID, Removed: true}, {ID: audits[1].ID}})
+	arg.AfterID = audits[1].ID
+	same(f, "second step", run(f, f.Store.PurgeAudit, arg), []db.PurgeAuditRow{{ID: audits[2].ID}})
+	arg.AfterID = audits[2].ID
+	same(f, "at the end", len(run(f, f.Store.PurgeAudit, arg)), 0)
+	same(f, "left", len(f.dump().Audits), 2)
+}
+
+func countsOld(f *fixture) {
+	old := slices.Concat(f.deliver(some(3)...), f.bury(some(2)...), f.deliver(effect{tenant: "a"}))
+	f.cancel(f.enqueue(effect{})...)
+	f.Age(f, time.Hour)
+	last := f.deliver(some(1)...)[0]
+	count := func(arg db.CountOldParams) map[string]int64 {
+		got := map[string]int64{}
+		for _, row := range run(f, f.Store.CountOld, arg) {
+			got[row.Outcome] = row.Old + row.Last
+		}
+		return got
+	}
+	minute := time.Minute.Microseconds()
+	all := db.CountOldParams{AllTenants: true, MaxRows: 100, KeepDelivered: minute, KeepDead: minute}
+	same(f, "of all", count(all), map[string]int64{"delivered": 4, "dead": 2, "": last})
+	one := all
+	one.AllTenants, one.Scope, one.MaxRows, one.KeepDead = false, []string{""}, 6, 0
+	same(f, "of the first six, in scope, the dead kept for ever", count(one), map[string]int64{"delivered": 3, "": old[5]})
+	one.AfterID = last
+	same(f, "at the end", count(one), map[string]int64{})
+}
+
 var expireTests = []test{
 	{"settles what nobody leased within its age and the grace", expiresUnleased},
 	{"nothing that was ever leased, or parked", expiresNeverLeased},
 	{"keeps its place and its limit", expiresInPages},
+	{"the scope's tenants only, and counts them beforehand", expiresInScope},
 }
 
 // expire settles what was never leased and returns the ids.
@@ -141,7 +229,9 @@ func (f *fixture) expire(after int64, examine int32, grace time.Duration) []int6
 
 func (f *fixture) expireFrom(after int64, examine int32, grace time.Duration) (expired []int64, last int64) {
 	f.Helper()
-	for _, row := range run(f, f.Store.ExpireUnleased, db.ExpireUnleasedParams{AfterID: after, Examine: examine, Grace: grace.Microseconds()}) {
+	for _, row := range run(f, f.Store.ExpireUnleased, db.ExpireUnleasedParams{
+		SchemaName: f.Store.Schema(), AllTenants: true, AfterID: after, Examine: examine, Grace: grace.Microseconds(),
+	}) {
 		if row.Expired {
 			expired = append(expired, row.ID)
 		} else {
@@ -187,4 +277,16 @@ func expiresInPages(f *fixture) {
 	same(f, "last then", last, ids[3])
 	expired, last = f.expireFrom(last, 3, 0)
 	same(f, "at the end", []int64{int64(len(expired)), last}, []int64{0, 0})
+}
+
+func expiresInScope(f *fixture) {
+	ids := f.enqueue(effect{maxAge: time.Second, tenant: "a"}, effect{maxAge: time.Second}, effect{tenant: "a"})
+	f.Age(f, time.Hour)
+	grace := time.Minute.Microseconds()
+	same(f, "overdue", run(f, f.Store.CountOverdue, db.CountOverdueParams{Scope: []string{"a"}, Examine: 100, Grace: grace}),
+		[]db.CountOverdueRow{{Overdue: 1, Last: ids[2]}})
+	same(f, "overdue at the end", run(f, f.Store.CountOverdue, db.CountOverdueParams{AllTenants: true, AfterID: ids[2], Examine: 100}),
+		[]db.CountOverdueRow{{}})
+	arg := db.ExpireUnleasedParams{SchemaName: f.Store.Schema(), Scope: []string{"a"}, Examine: 100, Grace: grace}
+	same(f, "expired", run(f, f.Store.ExpireUnleased, arg), []db.ExpireUnleasedRow{{ID: ids[0], Expired: true}, {ID: ids[2]}})
 }

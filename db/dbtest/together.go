@@ -156,7 +156,7 @@ func purgeBesideReplay(f *fixture) {
 				return
 			}
 			for range 5 {
-				purged.add(runOn(f, store.PurgeUndelivered, db.PurgeUndeliveredParams{Outcome: "dead", Keep: -time.Minute.Microseconds(), MaxRows: 5})...)
+				purged.add(f.purgeUndeliveredOn(store, "dead", 5, -time.Minute)...)
 			}
 		})
 		for id := range purged.counts {

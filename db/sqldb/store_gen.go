@@ -202,6 +202,30 @@ func (s *Store) UnblockKey(ctx context.Context, arg db.UnblockKeyParams) ([]int6
 	})
 }
 
+// CountOld implements db.Purger.
+func (s *Store) CountOld(ctx context.Context, arg db.CountOldParams) ([]db.CountOldRow, error) {
+	return own(ctx, s, func(h gen.DBTX) ([]db.CountOldRow, error) {
+		rows, err := s.queries.CountOld(ctx, h, gen.CountOldParams(arg))
+		out := make([]db.CountOldRow, len(rows))
+		for i, row := range rows {
+			out[i] = db.CountOldRow(row)
+		}
+		return out, err
+	})
+}
+
+// CountOverdue implements db.Purger.
+func (s *Store) CountOverdue(ctx context.Context, arg db.CountOverdueParams) ([]db.CountOverdueRow, error) {
+	return own(ctx, s, func(h gen.DBTX) ([]db.CountOverdueRow, error) {
+		rows, err := s.queries.CountOverdue(ctx, h, gen.CountOverdueParams(arg))
+		out := make([]db.CountOverdueRow, len(rows))
+		for i, row := range rows {
+			out[i] = db.CountOverdueRow(row)
+		}
+		return out, err
+	})
+}
+
 // ExpireUnleased implements db.Purger.
 func (s *Store) ExpireUnleased(ctx context.Context, arg db.ExpireUnleasedParams) ([]db.ExpireUnleasedRow, error) {
 	return own(ctx, s, func(h gen.DBTX) ([]db.ExpireUnleasedRow, error) {
@@ -209,6 +233,18 @@ func (s *Store) ExpireUnleased(ctx context.Context, arg db.ExpireUnleasedParams)
 		out := make([]db.ExpireUnleasedRow, len(rows))
 		for i, row := range rows {
 			out[i] = db.ExpireUnleasedRow(row)
+		}
+		return out, err
+	})
+}
+
+// PurgeAudit implements db.Purger.
+func (s *Store) PurgeAudit(ctx context.Context, arg db.PurgeAuditParams) ([]db.PurgeAuditRow, error) {
+	return own(ctx, s, func(h gen.DBTX) ([]db.PurgeAuditRow, error) {
+		rows, err := s.queries.PurgeAudit(ctx, h, gen.PurgeAuditParams(arg))
+		out := make([]db.PurgeAuditRow, len(rows))
+		for i, row := range rows {
+			out[i] = db.PurgeAuditRow(row)
 		}
 		return out, err
 	})
@@ -227,9 +263,14 @@ func (s *Store) PurgeDelivered(ctx context.Context, arg db.PurgeDeliveredParams)
 }
 
 // PurgeUndelivered implements db.Purger.
-func (s *Store) PurgeUndelivered(ctx context.Context, arg db.PurgeUndeliveredParams) ([]int64, error) {
-	return own(ctx, s, func(h gen.DBTX) ([]int64, error) {
-		return s.queries.PurgeUndelivered(ctx, h, gen.PurgeUndeliveredParams(arg))
+func (s *Store) PurgeUndelivered(ctx context.Context, arg db.PurgeUndeliveredParams) ([]db.PurgeUndeliveredRow, error) {
+	return own(ctx, s, func(h gen.DBTX) ([]db.PurgeUndeliveredRow, error) {
+		rows, err := s.queries.PurgeUndelivered(ctx, h, gen.PurgeUndeliveredParams(arg))
+		out := make([]db.PurgeUndeliveredRow, len(rows))
+		for i, row := range rows {
+			out[i] = db.PurgeUndeliveredRow(row)
+		}
+		return out, err
 	})
 }
 

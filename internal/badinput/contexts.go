@@ -53,15 +53,29 @@ func refuseEndedContexts(f *fixture) {
 		"unblock": func(ctx context.Context) error {
 			return second(f.box.Unblock(ctx, all, outbox.OrderKey{Consumer: "c", Target: "t", Key: "k"}, by))
 		},
-		"list":            func(ctx context.Context) error { return second(f.box.List(ctx, all, outbox.ListQuery{Limit: 1})) },
-		"show":            func(ctx context.Context) error { return second(f.box.Show(ctx, all, m.ID)) },
-		"stats":           func(ctx context.Context) error { return second(f.box.Stats(ctx, all)) },
-		"purge delivered": func(ctx context.Context) error { return second(f.box.PurgeDelivered(ctx, 0, time.Hour, 1)) },
-		"purge dead": func(ctx context.Context) error {
-			return second(f.box.PurgeUndelivered(ctx, outbox.StateDead, time.Hour, 1))
+		"list":  func(ctx context.Context) error { return second(f.box.List(ctx, all, outbox.ListQuery{Limit: 1})) },
+		"show":  func(ctx context.Context) error { return second(f.box.Show(ctx, all, m.ID)) },
+		"stats": func(ctx context.Context) error { return second(f.box.Stats(ctx, all)) },
+		"purge delivered": func(ctx context.Context) error {
+			return second(f.box.PurgeDelivered(ctx, all, outbox.Cursor{}, time.Hour, 1))
 		},
-		"purge workers":   func(ctx context.Context) error { return second(f.box.PurgeWorkers(ctx, time.Hour, 1)) },
-		"expire":          func(ctx context.Context) error { return second(f.box.ExpireUnleased(ctx, 0, time.Hour, 1)) },
+		"purge dead": func(ctx context.Context) error {
+			return second(f.box.PurgeUndelivered(ctx, all, outbox.StateDead, outbox.Cursor{}, time.Hour, 1))
+		},
+		"purge workers": func(ctx context.Context) error { return second(f.box.PurgeWorkers(ctx, time.Hour, 1)) },
+		"purge audit": func(ctx context.Context) error {
+			return second(f.box.PurgeAudit(ctx, all, outbox.Cursor{}, time.Hour, 1))
+		},
+		"expire": func(ctx context.Context) error {
+			return second(f.box.ExpireUnleased(ctx, all, outbox.Cursor{}, time.Hour, 1))
+		},
+		"count old": func(ctx context.Context) error {
+			_, _, err := f.box.CountOld(ctx, all, outbox.Cursor{}, outbox.Periods{Dead: time.Hour}, 1)
+			return err
+		},
+		"count overdue": func(ctx context.Context) error {
+			return second(f.box.CountOverdue(ctx, all, outbox.Cursor{}, time.Hour, 1))
+		},
 		"register worker": func(ctx context.Context) error { return second(f.box.RegisterWorker(ctx, "pod-0", "host")) },
 		"touch worker":    func(ctx context.Context) error { return second(f.box.TouchWorker(ctx, 1)) },
 		"check schema":    func(ctx context.Context) error { return f.box.CheckSchema(ctx) },

@@ -85,7 +85,7 @@ func TestBoundaries(t *testing.T) {
 			at:    2 * time.Hour,
 			begin: func(t *testing.T) *memdb.Store { return storeOne(t, 0) },
 			passed: func(t *testing.T, store *memdb.Store) bool {
-				rows, err := store.ExpireUnleased(t.Context(), db.ExpireUnleasedParams{Examine: 1, Grace: time.Hour.Microseconds()})
+				rows, err := store.ExpireUnleased(t.Context(), db.ExpireUnleasedParams{AllTenants: true, Examine: 1, Grace: time.Hour.Microseconds()})
 				return err == nil && rows[0].Expired
 			},
 		},
@@ -97,7 +97,7 @@ func TestBoundaries(t *testing.T) {
 				return store
 			},
 			passed: func(t *testing.T, store *memdb.Store) bool {
-				rows, err := store.PurgeDelivered(t.Context(), db.PurgeDeliveredParams{MaxRows: 1, Keep: time.Hour.Microseconds()})
+				rows, err := store.PurgeDelivered(t.Context(), db.PurgeDeliveredParams{AllTenants: true, MaxRows: 1, Keep: time.Hour.Microseconds()})
 				return err == nil && rows[0].Removed
 			},
 		},

@@ -16,7 +16,7 @@ func (s *Store) PurgeDelivered(ctx context.Context, arg db.PurgeDeliveredParams)
 		seen := st.settled(byID, arg.MaxRows, func(r tables.Settlement) bool { return r.MessageID > arg.AfterID })
 		rows, cutoff := []db.PurgeDeliveredRow{}, after(st.now, -arg.Keep)
 		for _, r := range seen {
-			if r.Outcome == "delivered" && r.SettledAt.Before(cutoff) {
+			if r.Outcome == "delivered" && r.SettledAt.Before(cutoff) && inScope(arg.AllTenants, arg.Scope, st.messages.rows[r.MessageID].Tenant) {
 				st.settlements.remove(st, r.MessageID)
 				st.erase(r.MessageID)
 				rows = append(rows, db.PurgeDeliveredRow{ID: r.MessageID, Removed: true})
@@ -30,19 +30,69 @@ func (s *Store) PurgeDelivered(ctx context.Context, arg db.PurgeDeliveredParams)
 }
 
 // PurgeUndelivered implements db.Purger.
-func (s *Store) PurgeUndelivered(ctx context.Context, arg db.PurgeUndeliveredParams) ([]int64, error) {
-	return run(ctx, s, "PurgeUndelivered", arg, func(st *statement) []int64 {
-		cutoff, ids := after(st.now, -arg.Keep), []int64{}
-		old := func(r tables.Settlement) bool {
-			return r.Outcome == arg.Outcome && r.Outcome != "delivered" && r.SettledAt.Before(cutoff)
-		}
-		for _, r := range st.settled(bySettled, arg.MaxRows, old) {
+func (s *Store) PurgeUndelivered(ctx context.Context, arg db.PurgeUndeliveredParams) ([]db.PurgeUndeliveredRow, error) {
+	return run(ctx, s, "PurgeUndelivered", arg, func(st *statement) []db.PurgeUndeliveredRow {
+		cutoff, place := after(st.now, -arg.Keep), tables.Settlement{SettledAt: arg.AfterAt, MessageID: arg.AfterID}
+		seen := st.settled(bySettled, arg.MaxRows, func(r tables.Settlement) bool {
+			return r.Outcome == arg.Outcome && r.Outcome != "delivered" && r.SettledAt.Before(cutoff) && bySettled(r, place) > 0
+		})
+		rows := []db.PurgeUndeliveredRow{}
+		for _, r := range seen {
+			if !inScope(arg.AllTenants, arg.Scope, st.messages.rows[r.MessageID].Tenant) {
+				continue
+			}
 			st.settlements.remove(st, r.MessageID)
 			st.unblock(queueRow(st.messages.rows[r.MessageID]))
 			st.erase(r.MessageID)
-			ids = append(ids, r.MessageID)
+			rows = append(rows, db.PurgeUndeliveredRow{ID: r.MessageID, SettledAt: db.Never, Removed: true})
 		}
-		return ids
+		if len(seen) > 0 {
+			last := seen[len(seen)-1]
+			rows = append(rows, db.PurgeUndeliveredRow{ID: last.MessageID, SettledAt: last.SettledAt})
+		}
+		return rows
+	})
+}
+
+// PurgeAudit implements db.Purger.
+func (s *Store) PurgeAudit(ctx context.Context, arg db.PurgeAuditParams) ([]db.PurgeAuditRow, error) {
+	return run(ctx, s, "PurgeAudit", arg, func(st *statement) []db.PurgeAuditRow {
+		rows, cutoff := []db.PurgeAuditRow{}, after(st.now, -arg.Keep)
+		above := where(maps.Values(st.audits.rows), func(a tables.Audit) bool { return a.ID > arg.AfterID })
+		seen := first(slices.SortedFunc(above, func(a, b tables.Audit) int { return cmp.Compare(a.ID, b.ID) }), arg.MaxRows)
+		for _, a := range seen {
+			if a.At.Before(cutoff) && inScope(arg.AllTenants, arg.Scope, a.Tenant) {
+				st.audits.remove(st, a.ID)
+				rows = append(rows, db.PurgeAuditRow{ID: a.ID, Removed: true})
+			}
+		}
+		if len(seen) > 0 {
+			rows = append(rows, db.PurgeAuditRow{ID: seen[len(seen)-1].ID})
+		}
+		return rows
+	})
+}
+
+// CountOld implements db.Purger.
+func (s *Store) CountOld(ctx context.Context, arg db.CountOldParams) ([]db.CountOldRow, error) {
+	return run(ctx, s, "CountOld", arg, func(st *statement) []db.CountOldRow {
+		keep := map[string]int64{"delivered": arg.KeepDelivered, "dead": arg.KeepDead, "cancelled": arg.KeepCancelled, "expired": arg.KeepExpired}
+		seen := st.settled(byID, arg.MaxRows, func(r tables.Settlement) bool { return r.MessageID > arg.AfterID })
+		old := map[string]int64{}
+		for _, r := range seen {
+			period := keep[r.Outcome]
+			if period > 0 && r.SettledAt.Before(after(st.now, -period)) && inScope(arg.AllTenants, arg.Scope, st.messages.rows[r.MessageID].Tenant) {
+				old[r.Outcome]++
+			}
+		}
+		rows := []db.CountOldRow{}
+		for outcome, n := range old {
+			rows = append(rows, db.CountOldRow{Outcome: outcome, Old: n})
+		}
+		if len(seen) > 0 {
+			rows = append(rows, db.CountOldRow{Last: seen[len(seen)-1].MessageID})
+		}
+		return rows
 	})
 }
 
@@ -63,7 +113,7 @@ func (s *Store) ExpireUnleased(ctx context.Context, arg db.ExpireUnleasedParams)
 	return run(ctx, s, "ExpireUnleased", arg, func(st *statement) []db.ExpireUnleasedRow {
 		rows, seen := []db.ExpireUnleasedRow{}, st.openAbove(arg.AfterID, arg.Examine)
 		for _, q := range seen {
-			if q.Epoch == 0 && q.State == tables.Pending && !q.ExpiresAt.After(after(st.now, -arg.Grace)) {
+			if st.overdue(q, arg.Grace) && inScope(arg.AllTenants, arg.Scope, q.Tenant) {
 				st.settle(q, tables.Settlement{Outcome: "expired", Reason: "never leased within its age"})
 				rows = append(rows, db.ExpireUnleasedRow{ID: q.MessageID, Expired: true})
 			}
@@ -72,6 +122,24 @@ func (s *Store) ExpireUnleased(ctx context.Context, arg db.ExpireUnleasedParams)
 			rows = append(rows, db.ExpireUnleasedRow{ID: seen[len(seen)-1].MessageID})
 		}
 		return rows
+	})
+}
+
+// overdue says whether nobody ever leased a message within its age and grace more.
+func (st *statement) overdue(q tables.Queue, grace int64) bool {
+	return q.Epoch == 0 && q.State == tables.Pending && !q.ExpiresAt.After(after(st.now, -grace))
+}
+
+// CountOverdue implements db.Purger.
+func (s *Store) CountOverdue(ctx context.Context, arg db.CountOverdueParams) ([]db.CountOverdueRow, error) {
+	return run(ctx, s, "CountOverdue", arg, func(st *statement) []db.CountOverdueRow {
+		var row db.CountOverdueRow
+		for _, q := range st.openAbove(arg.AfterID, arg.Examine) {
+			if row.Last = q.MessageID; st.overdue(q, arg.Grace) && inScope(arg.AllTenants, arg.Scope, q.Tenant) {
+				row.Overdue++
+			}
+		}
+		return []db.CountOverdueRow{row}
 	})
 }
 

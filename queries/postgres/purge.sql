@@ -1,15 +1,23 @@
--- Purge: retention. Each statement removes at most its limit and tells where it came to, so that nothing runs long. The ids of the
--- envelopes to delete come from the settlement rows the statement deleted itself: the other way round orphans messages beside a replay.
+-- Purge: retention. Each statement looks at no more than its limit and tells where it came to, so that nothing runs long: a walk goes on
+-- after the last row looked at, and is over when only the closing row comes back. The ids of the envelopes to delete come from the
+-- settlement rows the statement deleted itself: the other way round orphans messages beside a replay.
+--
+-- One process purges at a time: a statement that does not get the janitor's advisory lock of this schema, which ends with its transaction,
+-- does nothing and says busy.
 
 -- PurgeDelivered removes delivered messages settled more than keep microseconds ago, oldest id first, looking at the settlements above
 -- after_id, at most max_rows of them. It returns the removed ids and, last, the last id it looked at with removed false.
--- Guard: outcome delivered, strictly older than the cut-off. Index: settlement_pkey, message_pkey. Locks: settlement rows in id order,
--- skipping locked ones, then message rows.
+-- Guard: lock, scope, outcome delivered, strictly older than the cut-off. Index: settlement_pkey, message_pkey. Locks: the janitor's, then
+-- settlement rows in id order, skipping locked ones, then message rows.
 -- name: PurgeDelivered :many
-WITH seen AS (
+WITH turn AS MATERIALIZED (
+    SELECT pg_try_advisory_xact_lock(hashtextextended('fencepost janitor ' || sqlc.arg(schema_name)::text, 0)) AS mine
+),
+seen AS (
     SELECT s.message_id, s.outcome, s.settled_at
     FROM outbox.settlement AS s
     WHERE s.message_id > sqlc.arg(after_id)::bigint
+        AND (SELECT t.mine FROM turn AS t)
     ORDER BY s.message_id
     LIMIT sqlc.arg(max_rows)::integer
 ),
@@ -21,8 +29,11 @@ old AS (
         WHERE e.outcome = 'delivered' AND e.settled_at < clock_timestamp() - sqlc.arg(keep)::bigint * interval '1 microsecond'
     ))
     AND s.outcome = 'delivered'
+    AND (sqlc.arg(all_tenants)::boolean OR EXISTS (
+        SELECT FROM outbox.message AS m WHERE m.id = s.message_id AND m.tenant = ANY (sqlc.arg(scope)::text[])
+    ))
     ORDER BY s.message_id
-    FOR UPDATE SKIP LOCKED
+    FOR UPDATE OF s SKIP LOCKED
 ),
 gone AS (
     DELETE FROM outbox.settlement AS s
@@ -34,31 +45,44 @@ removed AS (
     WHERE m.id = ANY (ARRAY(SELECT g.message_id FROM gone AS g))
     RETURNING m.id
 )
-SELECT r.id::bigint AS id, true AS removed FROM removed AS r
+SELECT r.id::bigint AS id, true AS removed, false AS busy FROM removed AS r
 UNION ALL
-(SELECT e.message_id, false FROM seen AS e ORDER BY e.message_id DESC LIMIT 1);
+(SELECT e.message_id, false, false FROM seen AS e ORDER BY e.message_id DESC LIMIT 1)
+UNION ALL
+SELECT 0, false, true FROM turn AS t WHERE NOT t.mine;
 
--- PurgeUndelivered removes messages of one outcome (dead, cancelled or expired) settled more than keep microseconds ago, oldest first, at
--- most max_rows, and fewer when others hold some of those: what is locked is left for the next call. A key that a purged dead message
--- blocked is free again.
--- Guard: outcome, strictly older than the cut-off. Index: settlement_undelivered, then primary keys. Locks: settlement rows in id order,
--- skipping locked ones, then message rows, then order leases.
+-- PurgeUndelivered removes messages of one outcome (dead, cancelled or expired) settled more than keep microseconds ago, oldest first, looking
+-- at those settled after (after_at, after_id), at most max_rows of them. A key that a purged dead message blocked is free again. It returns
+-- the removed ids and, last, the last place it looked at with removed false.
+-- Guard: lock, scope, outcome, strictly older than the cut-off. Index: settlement_undelivered, then primary keys. Locks: the janitor's, then
+-- settlement rows in id order, skipping locked ones, then message rows, then order leases.
 -- name: PurgeUndelivered :many
-WITH old AS (
+WITH turn AS MATERIALIZED (
+    SELECT pg_try_advisory_xact_lock(hashtextextended('fencepost janitor ' || sqlc.arg(schema_name)::text, 0)) AS mine
+),
+seen AS (
+    SELECT e.message_id, e.settled_at
+    FROM outbox.settlement AS e
+    WHERE e.outcome = sqlc.arg(outcome)::text
+        AND e.outcome <> 'delivered'
+        AND e.settled_at < statement_timestamp() - sqlc.arg(keep)::bigint * interval '1 microsecond'
+        AND (e.settled_at, (e.message_id + 0)) > (sqlc.arg(after_at)::timestamptz, sqlc.arg(after_id)::bigint)
+        AND (SELECT t.mine FROM turn AS t)
+    ORDER BY e.settled_at, (e.message_id + 0)
+    LIMIT sqlc.arg(max_rows)::integer
+),
+old AS (
     SELECT s.message_id
     FROM outbox.settlement AS s
-    WHERE s.message_id = ANY (ARRAY(
-        SELECT e.message_id
-        FROM outbox.settlement AS e
-        WHERE e.outcome = sqlc.arg(outcome)::text
-            AND e.outcome <> 'delivered'
-            AND e.settled_at < statement_timestamp() - sqlc.arg(keep)::bigint * interval '1 microsecond'
-        ORDER BY e.settled_at, (e.message_id + 0)
-        LIMIT sqlc.arg(max_rows)::integer
-    ))
-    AND s.outcome = sqlc.arg(outcome)::text
+    WHERE s.message_id = ANY (ARRAY(SELECT e.message_id FROM seen AS e))
+        -- Replayed and settled again meanwhile, it is not old any more.
+        AND s.outcome = sqlc.arg(outcome)::text
+        AND s.settled_at < statement_timestamp() - sqlc.arg(keep)::bigint * interval '1 microsecond'
+        AND (sqlc.arg(all_tenants)::boolean OR EXISTS (
+            SELECT FROM outbox.message AS m WHERE m.id = s.message_id AND m.tenant = ANY (sqlc.arg(scope)::text[])
+        ))
     ORDER BY s.message_id
-    FOR UPDATE SKIP LOCKED
+    FOR UPDATE OF s SKIP LOCKED
 ),
 gone AS (
     DELETE FROM outbox.settlement AS s
@@ -75,17 +99,25 @@ freed AS (
     WHERE o.message_id = ANY (ARRAY(SELECT r.id FROM removed AS r WHERE r.order_key <> ''))
         AND o.blocked
 )
-SELECT r.id::bigint AS id FROM removed AS r;
+SELECT r.id::bigint AS id, '0001-01-01 00:00:00+00'::timestamptz AS settled_at, true AS removed, false AS busy FROM removed AS r
+UNION ALL
+(SELECT e.message_id, e.settled_at, false, false FROM seen AS e ORDER BY e.settled_at DESC, e.message_id DESC LIMIT 1)
+UNION ALL
+SELECT 0, '0001-01-01 00:00:00+00'::timestamptz, false, true FROM turn AS t WHERE NOT t.mine;
 
 -- ExpireUnleased settles as expired what nobody ever leased within its age and grace microseconds more. It looks at the open messages above
--- after_id, at most examine of them, and returns the last one seen with expired false.
--- Guard: pending, never leased (epoch 0), expires_at + grace in the past. Index: queue_pkey. Locks: queue rows in id order, skipping
--- locked ones.
+-- after_id, at most examine of them, and returns the expired ids and, last, the last one it looked at with expired false.
+-- Guard: lock, scope, pending, never leased (epoch 0), expires_at + grace in the past. Index: queue_pkey. Locks: the janitor's, then queue
+-- rows in id order, skipping locked ones.
 -- name: ExpireUnleased :many
-WITH seen AS (
-    SELECT q.message_id, q.epoch, q.state, q.expires_at
+WITH turn AS MATERIALIZED (
+    SELECT pg_try_advisory_xact_lock(hashtextextended('fencepost janitor ' || sqlc.arg(schema_name)::text, 0)) AS mine
+),
+seen AS (
+    SELECT q.message_id, q.epoch, q.state, q.tenant, q.expires_at
     FROM outbox.queue AS q
     WHERE q.message_id > sqlc.arg(after_id)::bigint
+        AND (SELECT t.mine FROM turn AS t)
     ORDER BY q.message_id
     LIMIT sqlc.arg(examine)::integer
 ),
@@ -95,6 +127,7 @@ old AS (
     WHERE q.message_id = ANY (ARRAY(
         SELECT s.message_id FROM seen AS s
         WHERE s.epoch = 0 AND s.state = 0
+            AND (sqlc.arg(all_tenants)::boolean OR s.tenant = ANY (sqlc.arg(scope)::text[]))
             AND s.expires_at <= clock_timestamp() - sqlc.arg(grace)::bigint * interval '1 microsecond'
     ))
     AND q.epoch = 0
@@ -112,9 +145,41 @@ expired AS (
     FROM gone AS g
     RETURNING message_id
 )
-SELECT e.message_id::bigint AS id, true AS expired FROM expired AS e
+SELECT e.message_id::bigint AS id, true AS expired, false AS busy FROM expired AS e
 UNION ALL
-(SELECT s.message_id, false FROM seen AS s ORDER BY s.message_id DESC LIMIT 1);
+(SELECT s.message_id, false, false FROM seen AS s ORDER BY s.message_id DESC LIMIT 1)
+UNION ALL
+SELECT 0, false, true FROM turn AS t WHERE NOT t.mine;
+
+-- PurgeAudit forgets operators' acts of more than keep microseconds ago, oldest first, looking at those above after_id, at most max_rows of
+-- them. It returns the removed ids and, last, the last one it looked at with removed false.
+-- Guard: lock, scope, strictly older than the cut-off. Index: audit_pkey. Locks: the janitor's, then the audit rows.
+-- name: PurgeAudit :many
+WITH turn AS MATERIALIZED (
+    SELECT pg_try_advisory_xact_lock(hashtextextended('fencepost janitor ' || sqlc.arg(schema_name)::text, 0)) AS mine
+),
+seen AS (
+    SELECT a.id, a.at, a.tenant
+    FROM outbox.audit AS a
+    WHERE a.id > sqlc.arg(after_id)::bigint
+        AND (SELECT t.mine FROM turn AS t)
+    ORDER BY a.id
+    LIMIT sqlc.arg(max_rows)::integer
+),
+removed AS (
+    DELETE FROM outbox.audit AS a
+    WHERE a.id = ANY (ARRAY(
+        SELECT e.id FROM seen AS e
+        WHERE e.at < clock_timestamp() - sqlc.arg(keep)::bigint * interval '1 microsecond'
+            AND (sqlc.arg(all_tenants)::boolean OR e.tenant = ANY (sqlc.arg(scope)::text[]))
+    ))
+    RETURNING a.id
+)
+SELECT r.id::bigint AS id, true AS removed, false AS busy FROM removed AS r
+UNION ALL
+(SELECT e.id, false, false FROM seen AS e ORDER BY e.id DESC LIMIT 1)
+UNION ALL
+SELECT 0, false, true FROM turn AS t WHERE NOT t.mine;
 
 -- PurgeWorkers forgets senders not seen for keep microseconds; a lease they still hold runs out by itself.
 -- Guard: last seen before the cut-off. Index: worker_pkey (the table is small). Locks: the worker rows.
@@ -130,3 +195,50 @@ WHERE w.id = ANY (ARRAY(
 -- Again, for one that was touched while this waited.
 AND w.seen_at < clock_timestamp() - sqlc.arg(keep)::bigint * interval '1 microsecond'
 RETURNING w.id;
+
+-- CountOld counts what a purge with these periods (microseconds; 0 keeps for ever) would remove of the settlements above after_id, at most
+-- max_rows of them: a row an outcome, and last, with an empty outcome, the last id it looked at.
+-- Guard: scope, strictly older than the cut-off. Index: settlement_pkey, message_pkey. Locks: none.
+-- name: CountOld :many
+WITH seen AS (
+    SELECT
+        s.message_id,
+        s.outcome,
+        s.settled_at < clock_timestamp() - CASE s.outcome
+            WHEN 'delivered' THEN NULLIF(sqlc.arg(keep_delivered)::bigint, 0)
+            WHEN 'dead' THEN NULLIF(sqlc.arg(keep_dead)::bigint, 0)
+            WHEN 'cancelled' THEN NULLIF(sqlc.arg(keep_cancelled)::bigint, 0)
+            ELSE NULLIF(sqlc.arg(keep_expired)::bigint, 0)
+        END * interval '1 microsecond' AS old
+    FROM outbox.settlement AS s
+    WHERE s.message_id > sqlc.arg(after_id)::bigint
+    ORDER BY s.message_id
+    LIMIT sqlc.arg(max_rows)::integer
+)
+SELECT e.outcome::text AS outcome, count(*)::bigint AS old, 0::bigint AS last
+FROM seen AS e
+WHERE e.old
+    AND (sqlc.arg(all_tenants)::boolean OR EXISTS (
+        SELECT FROM outbox.message AS m WHERE m.id = e.message_id AND m.tenant = ANY (sqlc.arg(scope)::text[])
+    ))
+GROUP BY e.outcome
+UNION ALL
+(SELECT '', 0, e.message_id FROM seen AS e ORDER BY e.message_id DESC LIMIT 1);
+
+-- CountOverdue counts what ExpireUnleased with this grace would settle of the open messages above after_id, at most examine of them, and
+-- returns the last id it looked at. Guard: as ExpireUnleased. Index: queue_pkey. Locks: none.
+-- name: CountOverdue :many
+SELECT
+    count(*) FILTER (
+        WHERE s.epoch = 0 AND s.state = 0
+            AND (sqlc.arg(all_tenants)::boolean OR s.tenant = ANY (sqlc.arg(scope)::text[]))
+            AND s.expires_at <= clock_timestamp() - sqlc.arg(grace)::bigint * interval '1 microsecond'
+    )::bigint AS overdue,
+    COALESCE(max(s.message_id), 0)::bigint AS last
+FROM (
+    SELECT q.message_id, q.epoch, q.state, q.tenant, q.expires_at
+    FROM outbox.queue AS q
+    WHERE q.message_id > sqlc.arg(after_id)::bigint
+    ORDER BY q.message_id
+    LIMIT sqlc.arg(examine)::integer
+) AS s;

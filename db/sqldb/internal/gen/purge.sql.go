@@ -7,15 +7,162 @@ package gen
 
 import (
 	"context"
+	"time"
+
+	"github.com/lib/pq"
 )
 
-const expireUnleased = `-- name: ExpireUnleased :many
+const countOld = `-- name: CountOld :many
 WITH seen AS (
-    SELECT q.message_id, q.epoch, q.state, q.expires_at
+    SELECT
+        s.message_id,
+        s.outcome,
+        s.settled_at < clock_timestamp() - CASE s.outcome
+            WHEN 'delivered' THEN NULLIF($1::bigint, 0)
+            WHEN 'dead' THEN NULLIF($2::bigint, 0)
+            WHEN 'cancelled' THEN NULLIF($3::bigint, 0)
+            ELSE NULLIF($4::bigint, 0)
+        END * interval '1 microsecond' AS old
+    FROM outbox.settlement AS s
+    WHERE s.message_id > $5::bigint
+    ORDER BY s.message_id
+    LIMIT $6::integer
+)
+SELECT e.outcome::text AS outcome, count(*)::bigint AS old, 0::bigint AS last
+FROM seen AS e
+WHERE e.old
+    AND ($7::boolean OR EXISTS (
+        SELECT FROM outbox.message AS m WHERE m.id = e.message_id AND m.tenant = ANY ($8::text[])
+    ))
+GROUP BY e.outcome
+UNION ALL
+(SELECT '', 0, e.message_id FROM seen AS e ORDER BY e.message_id DESC LIMIT 1)
+`
+
+type CountOldParams struct {
+	KeepDelivered int64
+	KeepDead      int64
+	KeepCancelled int64
+	KeepExpired   int64
+	AfterID       int64
+	MaxRows       int32
+	AllTenants    bool
+	Scope         []string
+}
+
+type CountOldRow struct {
+	Outcome string
+	Old     int64
+	Last    int64
+}
+
+// CountOld counts what a purge with these periods (microseconds; 0 keeps for ever) would remove of the settlements above after_id, at most
+// max_rows of them: a row an outcome, and last, with an empty outcome, the last id it looked at.
+// Guard: scope, strictly older than the cut-off. Index: settlement_pkey, message_pkey. Locks: none.
+func (q *Queries) CountOld(ctx context.Context, db DBTX, arg CountOldParams) ([]CountOldRow, error) {
+	rows, err := db.QueryContext(ctx, countOld,
+		arg.KeepDelivered,
+		arg.KeepDead,
+		arg.KeepCancelled,
+		arg.KeepExpired,
+		arg.AfterID,
+		arg.MaxRows,
+		arg.AllTenants,
+		pq.Array(arg.Scope),
+	)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	var items []CountOldRow
+	for rows.Next() {
+		var i CountOldRow
+		if err := rows.Scan(&i.Outcome, &i.Old, &i.Last); err != nil {
+			return nil, err
+		}
+		items = append(items, i)
+	}
+	if err := rows.Close(); err != nil {
+		return nil, err
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
+}
+
+const countOverdue = `-- name: CountOverdue :many
+SELECT
+    count(*) FILTER (
+        WHERE s.epoch = 0 AND s.state = 0
+            AND ($1::boolean OR s.tenant = ANY ($2::text[]))
+            AND s.expires_at <= clock_timestamp() - $3::bigint * interval '1 microsecond'
+    )::bigint AS overdue,
+    COALESCE(max(s.message_id), 0)::bigint AS last
+FROM (
+    SELECT q.message_id, q.epoch, q.state, q.tenant, q.expires_at
     FROM outbox.queue AS q
-    WHERE q.message_id > $1::bigint
+    WHERE q.message_id > $4::bigint
     ORDER BY q.message_id
-    LIMIT $2::integer
+    LIMIT $5::integer
+) AS s
+`
+
+type CountOverdueParams struct {
+	AllTenants bool
+	Scope      []string
+	Grace      int64
+	AfterID    int64
+	Examine    int32
+}
+
+type CountOverdueRow struct {
+	Overdue int64
+	Last    int64
+}
+
+// CountOverdue counts what ExpireUnleased with this grace would settle of the open messages above after_id, at most examine of them, and
+// returns the last id it looked at. Guard: as ExpireUnleased. Index: queue_pkey. Locks: none.
+func (q *Queries) CountOverdue(ctx context.Context, db DBTX, arg CountOverdueParams) ([]CountOverdueRow, error) {
+	rows, err := db.QueryContext(ctx, countOverdue,
+		arg.AllTenants,
+		pq.Array(arg.Scope),
+		arg.Grace,
+		arg.AfterID,
+		arg.Examine,
+	)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	var items []CountOverdueRow
+	for rows.Next() {
+		var i CountOverdueRow
+		if err := rows.Scan(&i.Overdue, &i.Last); err != nil {
+			return nil, err
+		}
+		items = append(items, i)
+	}
+	if err := rows.Close(); err != nil {
+		return nil, err
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
+}
+
+const expireUnleased = `-- name: ExpireUnleased :many
+WITH turn AS MATERIALIZED (
+    SELECT pg_try_advisory_xact_lock(hashtextextended('fencepost janitor ' || $1::text, 0)) AS mine
+),
+seen AS (
+    SELECT q.message_id, q.epoch, q.state, q.tenant, q.expires_at
+    FROM outbox.queue AS q
+    WHERE q.message_id > $2::bigint
+        AND (SELECT t.mine FROM turn AS t)
+    ORDER BY q.message_id
+    LIMIT $3::integer
 ),
 old AS (
     SELECT q.message_id
@@ -23,7 +170,8 @@ old AS (
     WHERE q.message_id = ANY (ARRAY(
         SELECT s.message_id FROM seen AS s
         WHERE s.epoch = 0 AND s.state = 0
-            AND s.expires_at <= clock_timestamp() - $3::bigint * interval '1 microsecond'
+            AND ($4::boolean OR s.tenant = ANY ($5::text[]))
+            AND s.expires_at <= clock_timestamp() - $6::bigint * interval '1 microsecond'
     ))
     AND q.epoch = 0
     ORDER BY q.message_id
@@ -40,28 +188,41 @@ expired AS (
     FROM gone AS g
     RETURNING message_id
 )
-SELECT e.message_id::bigint AS id, true AS expired FROM expired AS e
+SELECT e.message_id::bigint AS id, true AS expired, false AS busy FROM expired AS e
 UNION ALL
-(SELECT s.message_id, false FROM seen AS s ORDER BY s.message_id DESC LIMIT 1)
+(SELECT s.message_id, false, false FROM seen AS s ORDER BY s.message_id DESC LIMIT 1)
+UNION ALL
+SELECT 0, false, true FROM turn AS t WHERE NOT t.mine
 `
 
 type ExpireUnleasedParams struct {
-	AfterID int64
-	Examine int32
-	Grace   int64
+	SchemaName string
+	AfterID    int64
+	Examine    int32
+	AllTenants bool
+	Scope      []string
+	Grace      int64
 }
 
 type ExpireUnleasedRow struct {
 	ID      int64
 	Expired bool
+	Busy    bool
 }
 
 // ExpireUnleased settles as expired what nobody ever leased within its age and grace microseconds more. It looks at the open messages above
-// after_id, at most examine of them, and returns the last one seen with expired false.
-// Guard: pending, never leased (epoch 0), expires_at + grace in the past. Index: queue_pkey. Locks: queue rows in id order, skipping
-// locked ones.
+// after_id, at most examine of them, and returns the expired ids and, last, the last one it looked at with expired false.
+// Guard: lock, scope, pending, never leased (epoch 0), expires_at + grace in the past. Index: queue_pkey. Locks: the janitor's, then queue
+// rows in id order, skipping locked ones.
 func (q *Queries) ExpireUnleased(ctx context.Context, db DBTX, arg ExpireUnleasedParams) ([]ExpireUnleasedRow, error) {
-	rows, err := db.QueryContext(ctx, expireUnleased, arg.AfterID, arg.Examine, arg.Grace)
+	rows, err := db.QueryContext(ctx, expireUnleased,
+		arg.SchemaName,
+		arg.AfterID,
+		arg.Examine,
+		arg.AllTenants,
+		pq.Array(arg.Scope),
+		arg.Grace,
+	)
 	if err != nil {
 		return nil, err
 	}
@@ -69,7 +230,83 @@ func (q *Queries) ExpireUnleased(ctx context.Context, db DBTX, arg ExpireUnlease
 	var items []ExpireUnleasedRow
 	for rows.Next() {
 		var i ExpireUnleasedRow
-		if err := rows.Scan(&i.ID, &i.Expired); err != nil {
+		if err := rows.Scan(&i.ID, &i.Expired, &i.Busy); err != nil {
+			return nil, err
+		}
+		items = append(items, i)
+	}
+	if err := rows.Close(); err != nil {
+		return nil, err
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
+}
+
+const purgeAudit = `-- name: PurgeAudit :many
+WITH turn AS MATERIALIZED (
+    SELECT pg_try_advisory_xact_lock(hashtextextended('fencepost janitor ' || $1::text, 0)) AS mine
+),
+seen AS (
+    SELECT a.id, a.at, a.tenant
+    FROM outbox.audit AS a
+    WHERE a.id > $2::bigint
+        AND (SELECT t.mine FROM turn AS t)
+    ORDER BY a.id
+    LIMIT $3::integer
+),
+removed AS (
+    DELETE FROM outbox.audit AS a
+    WHERE a.id = ANY (ARRAY(
+        SELECT e.id FROM seen AS e
+        WHERE e.at < clock_timestamp() - $4::bigint * interval '1 microsecond'
+            AND ($5::boolean OR e.tenant = ANY ($6::text[]))
+    ))
+    RETURNING a.id
+)
+SELECT r.id::bigint AS id, true AS removed, false AS busy FROM removed AS r
+UNION ALL
+(SELECT e.id, false, false FROM seen AS e ORDER BY e.id DESC LIMIT 1)
+UNION ALL
+SELECT 0, false, true FROM turn AS t WHERE NOT t.mine
+`
+
+type PurgeAuditParams struct {
+	SchemaName string
+	AfterID    int64
+	MaxRows    int32
+	Keep       int64
+	AllTenants bool
+	Scope      []string
+}
+
+type PurgeAuditRow struct {
+	ID      int64
+	Removed bool
+	Busy    bool
+}
+
+// PurgeAudit forgets operators' acts of more than keep microseconds ago, oldest first, looking at those above after_id, at most max_rows of
+// them. It returns the removed ids and, last, the last one it looked at with removed false.
+// Guard: lock, scope, strictly older than the cut-off. Index: audit_pkey. Locks: the janitor's, then the audit rows.
+func (q *Queries) PurgeAudit(ctx context.Context, db DBTX, arg PurgeAuditParams) ([]PurgeAuditRow, error) {
+	rows, err := db.QueryContext(ctx, purgeAudit,
+		arg.SchemaName,
+		arg.AfterID,
+		arg.MaxRows,
+		arg.Keep,
+		arg.AllTenants,
+		pq.Array(arg.Scope),
+	)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	var items []PurgeAuditRow
+	for rows.Next() {
+		var i PurgeAuditRow
+		if err := rows.Scan(&i.ID, &i.Removed, &i.Busy); err != nil {
 			return nil, err
 		}
 		items = append(items, i)
@@ -85,23 +322,30 @@ func (q *Queries) ExpireUnleased(ctx context.Context, db DBTX, arg ExpireUnlease
 
 const purgeDelivered = `-- name: PurgeDelivered :many
 
-WITH seen AS (
+WITH turn AS MATERIALIZED (
+    SELECT pg_try_advisory_xact_lock(hashtextextended('fencepost janitor ' || $1::text, 0)) AS mine
+),
+seen AS (
     SELECT s.message_id, s.outcome, s.settled_at
     FROM outbox.settlement AS s
-    WHERE s.message_id > $1::bigint
+    WHERE s.message_id > $2::bigint
+        AND (SELECT t.mine FROM turn AS t)
     ORDER BY s.message_id
-    LIMIT $2::integer
+    LIMIT $3::integer
 ),
 old AS (
     SELECT s.message_id
     FROM outbox.settlement AS s
     WHERE s.message_id = ANY (ARRAY(
         SELECT e.message_id FROM seen AS e
-        WHERE e.outcome = 'delivered' AND e.settled_at < clock_timestamp() - $3::bigint * interval '1 microsecond'
+        WHERE e.outcome = 'delivered' AND e.settled_at < clock_timestamp() - $4::bigint * interval '1 microsecond'
     ))
     AND s.outcome = 'delivered'
+    AND ($5::boolean OR EXISTS (
+        SELECT FROM outbox.message AS m WHERE m.id = s.message_id AND m.tenant = ANY ($6::text[])
+    ))
     ORDER BY s.message_id
-    FOR UPDATE SKIP LOCKED
+    FOR UPDATE OF s SKIP LOCKED
 ),
 gone AS (
     DELETE FROM outbox.settlement AS s
@@ -113,30 +357,47 @@ removed AS (
     WHERE m.id = ANY (ARRAY(SELECT g.message_id FROM gone AS g))
     RETURNING m.id
 )
-SELECT r.id::bigint AS id, true AS removed FROM removed AS r
+SELECT r.id::bigint AS id, true AS removed, false AS busy FROM removed AS r
 UNION ALL
-(SELECT e.message_id, false FROM seen AS e ORDER BY e.message_id DESC LIMIT 1)
+(SELECT e.message_id, false, false FROM seen AS e ORDER BY e.message_id DESC LIMIT 1)
+UNION ALL
+SELECT 0, false, true FROM turn AS t WHERE NOT t.mine
 `
 
 type PurgeDeliveredParams struct {
-	AfterID int64
-	MaxRows int32
-	Keep    int64
+	SchemaName string
+	AfterID    int64
+	MaxRows    int32
+	Keep       int64
+	AllTenants bool
+	Scope      []string
 }
 
 type PurgeDeliveredRow struct {
 	ID      int64
 	Removed bool
+	Busy    bool
 }
 
-// Purge: retention. Each statement removes at most its limit and tells where it came to, so that nothing runs long. The ids of the
-// envelopes to delete come from the settlement rows the statement deleted itself: the other way round orphans messages beside a replay.
+// Purge: retention. Each statement looks at no more than its limit and tells where it came to, so that nothing runs long: a walk goes on
+// after the last row looked at, and is over when only the closing row comes back. The ids of the envelopes to delete come from the
+// settlement rows the statement deleted itself: the other way round orphans messages beside a replay.
+//
+// One process purges at a time: a statement that does not get the janitor's advisory lock of this schema, which ends with its transaction,
+// does nothing and says busy.
 // PurgeDelivered removes delivered messages settled more than keep microseconds ago, oldest id first, looking at the settlements above
 // after_id, at most max_rows of them. It returns the removed ids and, last, the last id it looked at with removed false.
-// Guard: outcome delivered, strictly older than the cut-off. Index: settlement_pkey, message_pkey. Locks: settlement rows in id order,
-// skipping locked ones, then message rows.
+// Guard: lock, scope, outcome delivered, strictly older than the cut-off. Index: settlement_pkey, message_pkey. Locks: the janitor's, then
+// settlement rows in id order, skipping locked ones, then message rows.
 func (q *Queries) PurgeDelivered(ctx context.Context, db DBTX, arg PurgeDeliveredParams) ([]PurgeDeliveredRow, error) {
-	rows, err := db.QueryContext(ctx, purgeDelivered, arg.AfterID, arg.MaxRows, arg.Keep)
+	rows, err := db.QueryContext(ctx, purgeDelivered,
+		arg.SchemaName,
+		arg.AfterID,
+		arg.MaxRows,
+		arg.Keep,
+		arg.AllTenants,
+		pq.Array(arg.Scope),
+	)
 	if err != nil {
 		return nil, err
 	}
@@ -144,7 +405,7 @@ func (q *Queries) PurgeDelivered(ctx context.Context, db DBTX, arg PurgeDelivere
 	var items []PurgeDeliveredRow
 	for rows.Next() {
 		var i PurgeDeliveredRow
-		if err := rows.Scan(&i.ID, &i.Removed); err != nil {
+		if err := rows.Scan(&i.ID, &i.Removed, &i.Busy); err != nil {
 			return nil, err
 		}
 		items = append(items, i)
@@ -159,21 +420,32 @@ func (q *Queries) PurgeDelivered(ctx context.Context, db DBTX, arg PurgeDelivere
 }
 
 const purgeUndelivered = `-- name: PurgeUndelivered :many
-WITH old AS (
+WITH turn AS MATERIALIZED (
+    SELECT pg_try_advisory_xact_lock(hashtextextended('fencepost janitor ' || $1::text, 0)) AS mine
+),
+seen AS (
+    SELECT e.message_id, e.settled_at
+    FROM outbox.settlement AS e
+    WHERE e.outcome = $2::text
+        AND e.outcome <> 'delivered'
+        AND e.settled_at < statement_timestamp() - $3::bigint * interval '1 microsecond'
+        AND (e.settled_at, (e.message_id + 0)) > ($4::timestamptz, $5::bigint)
+        AND (SELECT t.mine FROM turn AS t)
+    ORDER BY e.settled_at, (e.message_id + 0)
+    LIMIT $6::integer
+),
+old AS (
     SELECT s.message_id
     FROM outbox.settlement AS s
-    WHERE s.message_id = ANY (ARRAY(
-        SELECT e.message_id
-        FROM outbox.settlement AS e
-        WHERE e.outcome = $1::text
-            AND e.outcome <> 'delivered'
-            AND e.settled_at < statement_timestamp() - $2::bigint * interval '1 microsecond'
-        ORDER BY e.settled_at, (e.message_id + 0)
-        LIMIT $3::integer
-    ))
-    AND s.outcome = $1::text
+    WHERE s.message_id = ANY (ARRAY(SELECT e.message_id FROM seen AS e))
+        -- Replayed and settled again meanwhile, it is not old any more.
+        AND s.outcome = $2::text
+        AND s.settled_at < statement_timestamp() - $3::bigint * interval '1 microsecond'
+        AND ($7::boolean OR EXISTS (
+            SELECT FROM outbox.message AS m WHERE m.id = s.message_id AND m.tenant = ANY ($8::text[])
+        ))
     ORDER BY s.message_id
-    FOR UPDATE SKIP LOCKED
+    FOR UPDATE OF s SKIP LOCKED
 ),
 gone AS (
     DELETE FROM outbox.settlement AS s
@@ -190,33 +462,63 @@ freed AS (
     WHERE o.message_id = ANY (ARRAY(SELECT r.id FROM removed AS r WHERE r.order_key <> ''))
         AND o.blocked
 )
-SELECT r.id::bigint AS id FROM removed AS r
+SELECT r.id::bigint AS id, '0001-01-01 00:00:00+00'::timestamptz AS settled_at, true AS removed, false AS busy FROM removed AS r
+UNION ALL
+(SELECT e.message_id, e.settled_at, false, false FROM seen AS e ORDER BY e.settled_at DESC, e.message_id DESC LIMIT 1)
+UNION ALL
+SELECT 0, '0001-01-01 00:00:00+00'::timestamptz, false, true FROM turn AS t WHERE NOT t.mine
 `
 
 type PurgeUndeliveredParams struct {
-	Outcome string
-	Keep    int64
-	MaxRows int32
+	SchemaName string
+	Outcome    string
+	Keep       int64
+	AfterAt    time.Time
+	AfterID    int64
+	MaxRows    int32
+	AllTenants bool
+	Scope      []string
 }
 
-// PurgeUndelivered removes messages of one outcome (dead, cancelled or expired) settled more than keep microseconds ago, oldest first, at
-// most max_rows, and fewer when others hold some of those: what is locked is left for the next call. A key that a purged dead message
-// blocked is free again.
-// Guard: outcome, strictly older than the cut-off. Index: settlement_undelivered, then primary keys. Locks: settlement rows in id order,
-// skipping locked ones, then message rows, then order leases.
-func (q *Queries) PurgeUndelivered(ctx context.Context, db DBTX, arg PurgeUndeliveredParams) ([]int64, error) {
-	rows, err := db.QueryContext(ctx, purgeUndelivered, arg.Outcome, arg.Keep, arg.MaxRows)
+type PurgeUndeliveredRow struct {
+	ID        int64
+	SettledAt time.Time
+	Removed   bool
+	Busy      bool
+}
+
+// PurgeUndelivered removes messages of one outcome (dead, cancelled or expired) settled more than keep microseconds ago, oldest first, looking
+// at those settled after (after_at, after_id), at most max_rows of them. A key that a purged dead message blocked is free again. It returns
+// the removed ids and, last, the last place it looked at with removed false.
+// Guard: lock, scope, outcome, strictly older than the cut-off. Index: settlement_undelivered, then primary keys. Locks: the janitor's, then
+// settlement rows in id order, skipping locked ones, then message rows, then order leases.
+func (q *Queries) PurgeUndelivered(ctx context.Context, db DBTX, arg PurgeUndeliveredParams) ([]PurgeUndeliveredRow, error) {
+	rows, err := db.QueryContext(ctx, purgeUndelivered,
+		arg.SchemaName,
+		arg.Outcome,
+		arg.Keep,
+		arg.AfterAt,
+		arg.AfterID,
+		arg.MaxRows,
+		arg.AllTenants,
+		pq.Array(arg.Scope),
+	)
 	if err != nil {
 		return nil, err
 	}
 	defer rows.Close()
-	var items []int64
+	var items []PurgeUndeliveredRow
 	for rows.Next() {
-		var id int64
-		if err := rows.Scan(&id); err != nil {
+		var i PurgeUndeliveredRow
+		if err := rows.Scan(
+			&i.ID,
+			&i.SettledAt,
+			&i.Removed,
+			&i.Busy,
+		); err != nil {
 			return nil, err
 		}
-		items = append(items, id)
+		items = append(items, i)
 	}
 	if err := rows.Close(); err != nil {
 		return nil, err
