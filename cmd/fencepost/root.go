@@ -41,7 +41,7 @@ in the state that the command needs (not dead, not parked, settled already). Wha
 	root.SetHelpCommand(newHelp())
 	root.AddCommand(newMigrate(), newStatus(), newList(), newShow(), newTail(), newRetries(),
 		newReplay(), newResolve(), newCancel(), newPause(), newResume(), newRelease(), newUnblock(), newEnqueue(),
-		newDemo(), newVersion(), newGrants(), newDoctor(), newCompletion())
+		newPurge(), newGrants(), newDoctor(), newDemo(), newVersion(), newCompletion())
 	completeWords(root)
 	return root
 }

@@ -73,6 +73,12 @@ func TestBadCommandLines(t *testing.T) {
 		{[]string{"unblock", unused, "--reason", "r", "--consumer", "c", "--target", "t"}, "are required"},
 		{[]string{"enqueue", unused, "a", "b"}, "enqueue takes one file at most"},
 		{[]string{"tail", unused, "--state", "lost"}, "--state must be one of open, delivered"},
+		{[]string{"purge", unused}, "add --yes"},
+		{[]string{"purge", unused, "--yes", "--delivered", "0"}, "--delivered must be between 1m0s and"},
+		{[]string{"purge", unused, "--yes", "--dead", "-1h"}, "--dead must be between 1m0s and"},
+		{[]string{"purge", unused, "--yes", "--audit", "59s"}, "--audit must be between 1m0s and"},
+		{[]string{"purge", unused, "--yes", "--grace", "1ns"}, "--grace must be between 1m0s and"},
+		{[]string{"purge", unused, "--yes", "--expired", "never"}, "--expired is not a duration such as 500ms, 10s or 1m30s, or the word none"},
 		{[]string{"completion"}, "completion takes one of bash"},
 		{[]string{"doctor", unused, "--kinds", ""}, "--kinds takes names"},
 		{[]string{"doctor", unused, "--kinds", "a,,b"}, "--kinds takes names"},
@@ -103,7 +109,7 @@ func TestBadCommandLines(t *testing.T) {
 
 // What each command that reaches a database needs to be complete.
 var completeArguments = map[string][]string{
-	"migrate": nil, "status": nil, "list": nil, "tail": nil, "doctor": nil, "demo": {"--postgres"},
+	"migrate": nil, "purge": {"--yes"}, "status": nil, "list": nil, "tail": nil, "doctor": nil, "demo": {"--postgres"},
 	"show": {"5"}, "retries": {"1"}, "enqueue": {os.DevNull},
 	"replay": {"5", "--reason", "r"}, "resolve": {"6", "--as", "dead", "--reason", "r"}, "cancel": {"1", "--reason", "r"},
 	"pause": {"--all", "--reason", "r"}, "resume": {"--kind", "mail", "--reason", "r"}, "release": {"--worker", "worker-1", "--reason", "r"},
