@@ -121,6 +121,9 @@ func newPurgeReport(r janitor.Report, dryRun bool) purgeReport {
 }
 
 func (r purgeReport) text(p *page) {
+	if r.Busy {
+		return // as the error says
+	}
 	number := func(n int) string { return thousands(int64(n)) }
 	p.table([]string{"DELIVERED", "DEAD", "CANCELLED", "EXPIRED", "OVERDUE"}, [][]string{
 		{number(r.Delivered), number(r.Dead), number(r.Cancelled), number(r.Expired), number(r.Overdue)},
