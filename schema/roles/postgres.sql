@@ -131,6 +131,6 @@ GRANT
     UPDATE (settled_by),
     DELETE
     ON outbox.settlement TO "outbox_janitor";
-GRANT DELETE ON outbox.worker TO "outbox_janitor";
+GRANT DELETE ON outbox.worker, outbox.audit TO "outbox_janitor";
 
 COMMIT;
