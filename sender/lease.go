@@ -22,7 +22,7 @@ func (w *worker) lease(now time.Time) {
 		return
 	}
 	w.look(at)
-	if p, ok := w.schedule.plan(now, min(room, w.config.Batch)); ok {
+	if p, ok := w.schedule.plan(now, min(room, w.most)); ok {
 		w.pass(p)
 	}
 }
@@ -71,25 +71,34 @@ func (w *worker) pass(p plan) {
 		Consumer: w.consumer, Worker: w.id, Scope: w.config.Scope, For: p.lease,
 		Lanes: p.planned(), Quota: p.quota, Limit: p.limit,
 	}
-	began := time.Now()
+	began, within := time.Now(), w.shortest/3
 	var pass outbox.Pass
-	w.call(leasing, w.shortest/3, func(ctx context.Context) (err error) {
+	w.call(leasing, within, func(ctx context.Context) (err error) {
 		pass, err = w.box.LeaseLanes(ctx, request)
 		return err
 	}, func(err error) {
 		now := time.Now()
 		if err != nil {
+			w.askLess()
 			w.leaseFailed(err)
 			return
 		}
 		w.outage.worked(leasing, now)
-		if w.schedule.passed(p, pass.Lanes, len(pass.Messages)+len(pass.Buried), now.Sub(began), now) {
+		moved := len(pass.Messages) + len(pass.Buried)
+		if moved >= w.most && now.Sub(began) < within/3 {
+			w.most = min(2*w.most, w.config.Batch)
+		}
+		if w.schedule.passed(p, pass.Lanes, moved, now.Sub(began), now) {
 			w.observer.Rescan(w.handlers, w.consumer, w.schedule.took)
 		}
 		w.counts.Dead += len(pass.Buried)
 		w.take(pass.Messages, p.lease, began)
 	})
 }
+
+// askLess makes the next pass smaller after one whose answer did not come. That may be for its size, over a slow link, and it may have leased
+// messages nevertheless: each time spends an attempt of theirs. Passes grow again while they are full and take well under what they may.
+func (w *worker) askLess() { w.most = max(w.most/4, 1) }
 
 // planned is what to ask for.
 func (p plan) planned() []outbox.PlannedLane {

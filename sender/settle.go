@@ -49,7 +49,7 @@ func (w *worker) record(batch []*held) {
 	for i, h := range batch {
 		settlings[i] = outbox.Settling{Message: h.Message, Outcome: h.outcome, Reconciles: h.handler.Reconcile != nil, Failures: h.failures}
 	}
-	follow := w.following > 0 && !w.stop.begun
+	follow := w.following > 0 && !w.stop.begun && w.most == w.config.Batch // over a slow link passes alone, which measure it, lease
 	worker, lease := w.id, w.shortest
 	var results []outbox.Result
 	var successors []outbox.Message
@@ -72,6 +72,7 @@ func (w *worker) record(batch []*held) {
 		w.settled(batch, results)
 		w.take(successors, lease, since)
 		if followErr != nil && w.calls.Err() == nil {
+			w.askLess()
 			w.outage.failed(leasing, followErr, now)
 			w.leaseFailed(followErr)
 		}

@@ -17,6 +17,7 @@ type worker struct {
 	once     bool
 	id       int64 // in the leases it takes
 	schedule *schedule
+	most     int // that a pass may lease now, at most a batch
 	counts   Counts
 
 	events  chan func()
@@ -88,6 +89,7 @@ func (s *Sender) newWorker(ctx context.Context) *worker {
 	w := &worker{
 		Sender:   s,
 		schedule: newSchedule(s.config.Poll, s.leases),
+		most:     s.config.Batch,
 		events:   make(chan func(), s.config.Slots+int(operations)), // each sender of an event has room for its one
 		hinted:   make(chan struct{}, 1),
 		handlers: context.WithoutCancel(ctx),
