@@ -133,7 +133,7 @@ pick AS (
             SELECT q.message_id, q.order_key, q.due_at, q.attempt, q.attempt_limit, q.expires_at, q.born_at
             FROM outbox.queue AS q
             WHERE q.message_id = s.message_id
-                AND q.state = 0
+                AND (q.state + 0) = 0 -- so that no statistics make queue_due look attractive
                 AND q.due_at <= now()
                 AND (q.leased_until <= now() OR q.leased_until > clock_timestamp() + sqlc.arg(longest_lease)::bigint * interval '1 microsecond')
             FOR UPDATE OF q SKIP LOCKED
@@ -332,7 +332,7 @@ pick AS (
         SELECT q.message_id, q.kind, q.attempt, q.attempt_limit, q.expires_at, q.born_at
         FROM outbox.queue AS q
         WHERE q.message_id = s.message_id
-            AND q.state = 0
+            AND (q.state + 0) = 0 -- so that no statistics make queue_due look attractive
             AND q.due_at <= now()
             AND (q.leased_until <= now() OR q.leased_until > clock_timestamp() + sqlc.arg(longest_lease)::bigint * interval '1 microsecond')
         FOR UPDATE OF q SKIP LOCKED
