@@ -59,6 +59,11 @@ func TestC67Commands(t *testing.T) {
 			}
 		}
 	}
+	for _, role := range []string{"producer", "sender", "operator", "viewer", "repair"} {
+		if r := command(t, "purge", "--yes", "--dsn", as(role)); r.code != exitFailed || !strings.Contains(r.stderr, "permission denied for ") {
+			t.Errorf("purge as %s: code %d, %s", role, r.code, r.stderr)
+		}
+	}
 	for _, role := range []string{"sender", "operator", "janitor", "viewer", "repair"} {
 		line := strings.NewReader(`{"consumer": "shop", "target": "bank", "kind": "charge", "key": "one more"}`)
 		if r := commandWith(t.Context(), line, "enqueue", "--dsn", as(role)); r.code != exitFailed || !strings.Contains(r.stderr, "permission denied for ") {
@@ -67,6 +72,9 @@ func TestC67Commands(t *testing.T) {
 	}
 	if after := f.dump(t); after != before {
 		t.Errorf("what was refused changed\n%s\nto\n%s", before, after)
+	}
+	for role, args := range map[string][]string{"janitor": {"purge", "--yes"}, "operator": {"replay", "5", "--reason", "a test"}} {
+		succeed(t, append(args, "--dsn", as(role))...)
 	}
 	if r := command(t, "show", "4", "--dsn", as("viewer")); !strings.Contains(r.stderr, "viewers may not; list shows the rest") {
 		t.Error(r.stderr)
