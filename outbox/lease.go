@@ -20,9 +20,11 @@ type LeaseRequest struct {
 	For time.Duration
 }
 
+const mostLanes = 100_000 // that one Lease looks at
+
 // Lease leases due messages for people who run their own loop: DueLanes and then LeaseLanes from the front of each lane, the highest
-// priority and then the longest waiting first. It keeps no marks and no turns between lanes; a sender does. After an error the messages
-// returned are leased nevertheless.
+// priority and then the longest waiting first among 100,000 lanes. It keeps no marks and no turns between lanes; a sender does. After an
+// error the messages returned are leased nevertheless.
 func (b *Box) Lease(ctx context.Context, consumer *Consumer, request LeaseRequest) ([]Message, error) {
 	plan := LeasePlan{
 		Consumer: consumer, Worker: request.Worker, Scope: request.Scope, For: request.For,
@@ -34,25 +36,28 @@ func (b *Box) Lease(ctx context.Context, consumer *Consumer, request LeaseReques
 	if err := found.refused(ctx); err != nil || request.Limit <= 0 {
 		return nil, failed("lease", err)
 	}
-	lanes, err := b.DueLanes(ctx, LaneQuery{Consumer: consumer, Kinds: request.Kinds, Scope: request.Scope, Limit: maxBatch})
+	lanes, err := b.DueLanes(ctx, LaneQuery{Consumer: consumer, Kinds: request.Kinds, Scope: request.Scope, Limit: mostLanes})
 	if err != nil {
 		return nil, err
 	}
 	slices.SortFunc(lanes, func(a, b DueLane) int {
 		return cmp.Or(cmp.Compare(b.Priority, a.Priority), a.Since.Compare(b.Since))
 	})
-	for _, lane := range lanes {
-		plan.Lanes = append(plan.Lanes, PlannedLane{Lane: lane.Lane})
-	}
 	var messages []Message
-	for len(plan.Lanes) > 0 && plan.Limit > 0 {
-		pass, err := b.LeaseLanes(ctx, plan)
-		if err != nil {
-			return messages, err
+	for chunk := range slices.Chunk(lanes, maxBatch) {
+		plan.Lanes = nil
+		for _, lane := range chunk {
+			plan.Lanes = append(plan.Lanes, PlannedLane{Lane: lane.Lane})
 		}
-		messages = append(messages, pass.Messages...)
-		plan.Limit -= len(pass.Messages)
-		plan.Lanes = onward(plan.Lanes, pass.Lanes)
+		for len(plan.Lanes) > 0 && plan.Limit > 0 {
+			pass, err := b.LeaseLanes(ctx, plan)
+			if err != nil {
+				return messages, err
+			}
+			messages = append(messages, pass.Messages...)
+			plan.Limit -= len(pass.Messages)
+			plan.Lanes = onward(plan.Lanes, pass.Lanes)
+		}
 	}
 	return messages, nil
 }

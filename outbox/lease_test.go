@@ -77,6 +77,30 @@ func TestLeaseTakesHighestPriorityThenLongestWaiting(t *testing.T) {
 	}
 }
 
+// More lanes than one statement serves: priority counts among all, and those behind the first thousand are served though these are held.
+func TestLeaseLooksAtAllLanes(t *testing.T) {
+	t.Parallel()
+	b := newBench(t, Config{}, Policy{})
+	var effects []Effect
+	for i := range maxBatch + 2 {
+		e := effect("k")
+		e.Tenant = fmt.Sprintf("%04d", i)
+		if i == maxBatch+1 {
+			e.Priority = 1
+		}
+		effects = append(effects, e)
+	}
+	for chunk := range slices.Chunk(effects, maxBatch) {
+		b.enqueue(chunk...)
+	}
+	for i, want := range []int{1, maxBatch, 1, 0} {
+		messages, err := b.box.Lease(t.Context(), b.consumer, LeaseRequest{Kinds: []string{"charge"}, Scope: AllTenants, Limit: max(want, 1), For: time.Minute})
+		if err != nil || len(messages) != want || i == 0 && messages[0].Priority != 1 {
+			t.Errorf("call %d leased %d messages, %v", i, len(messages), err)
+		}
+	}
+}
+
 func TestLeaseBuriesAndGoesOn(t *testing.T) {
 	t.Parallel()
 	var dead []Burial
