@@ -27,7 +27,7 @@ type Report struct {
 	Overdue int
 	// Acts of operators that were forgotten, and Workers not seen for as long as dead messages are kept.
 	Acts, Workers int
-	// Busy says that another process was purging, which ended this tick.
+	// Busy says that another process was purging, and nothing was done.
 	Busy bool
 }
 
@@ -105,8 +105,8 @@ func every(ctx context.Context, period time.Duration, f func()) {
 // tick goes on with all walks.
 func (j *Janitor) tick(ctx context.Context, walks []*walk) (report Report, err error) {
 	var errs []error
-	for _, w := range walks {
-		err := w.tick(ctx, j.config, func(n int) {
+	for i, w := range walks {
+		err := w.tick(ctx, j.config, i == 0, func(n int) {
 			*report.of(w.class) += n
 			if state, ok := states[w.class]; ok {
 				j.box.Observer().Purged(ctx, state, n)

@@ -143,11 +143,13 @@ func TestC70PurgeInSteps(t *testing.T) {
 		}
 		both.Wait()
 	}()
+	pace := time.NewTicker(10 * time.Millisecond)
+	defer pace.Stop()
 	for working := true; working; {
 		select {
 		case <-purged:
 			working = false
-		default:
+		case <-pace.C:
 			beside = append(beside, r.perform(consumer))
 		}
 	}
@@ -173,6 +175,8 @@ func (r *rig) purge(ctx context.Context, who string) {
 		r.Error(err)
 		return
 	}
+	again := time.NewTicker(100 * time.Millisecond)
+	defer again.Stop()
 	for {
 		report, err := j.RunOnce(ctx)
 		switch {
@@ -184,6 +188,7 @@ func (r *rig) purge(ctx context.Context, who string) {
 		case !report.Busy:
 			return
 		}
+		<-again.C
 	}
 }
 

@@ -10,8 +10,9 @@ import (
 )
 
 const (
-	startOver = time.Hour // a walk begins at the front again
-	idleSteps = 3         // in a row without anything to do end a tick
+	startOver = time.Hour             // a walk begins at the front again
+	idleSteps = 3                     // in a row without anything to do end a tick
+	turn      = 50 * time.Millisecond // of another janitor
 )
 
 // A walk goes over the rows of one class, oldest first, step by step. A tick goes on where the last old row was found, and ends when some
@@ -32,7 +33,8 @@ type walk struct {
 var errBusy = errors.New("another janitor is at it")
 
 // tick goes on with the walk until nothing is left to do, telling what each step did. After an error a walk over all rows goes on where it was.
-func (w *walk) tick(ctx context.Context, c Config, did func(n int)) error {
+// At its first step a tick gives way to another janitor; later on the two take turns, or a walk that begins anew each time would never end.
+func (w *walk) tick(ctx context.Context, c Config, first bool, did func(n int)) error {
 	if now := time.Now(); w.begun.IsZero() || now.Sub(w.begun) >= startOver {
 		w.place, w.old, w.begun, w.whole = outbox.Cursor{}, outbox.Cursor{}, now, true
 	}
@@ -47,12 +49,18 @@ func (w *walk) tick(ctx context.Context, c Config, did func(n int)) error {
 		switch {
 		case err != nil:
 			return err
-		case swept.Busy:
+		case swept.Busy && first:
 			return errBusy
+		case swept.Busy:
+			if err := rest(ctx, turn); err != nil {
+				return err
+			}
+			continue
 		case swept.Next == (outbox.Cursor{}) && swept.Count == 0:
 			w.whole = false
 			return nil
 		}
+		first = false
 		w.place = swept.Next
 		if idle++; swept.Count > 0 {
 			idle, w.old = 0, w.place
