@@ -6,3 +6,4 @@ package fencepost
 // The C parser of sqlc needs a compiler and minutes; without cgo it uses the same parser compiled to WebAssembly.
 //go:generate env CGO_ENABLED=0 go tool -modfile=tools/go.mod sqlc generate
 //go:generate go run ./internal/storegen queries/postgres db/pgxdb/internal/gen db db/pgxdb db/sqldb
+//go:generate go run ./internal/reqdoc

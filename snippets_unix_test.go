@@ -25,6 +25,7 @@ func runCommand(ctx context.Context, name string, args ...string) error {
 }
 
 // A cancelled context ends a command; what the command started ends with it only if its process group is killed.
+// Shows: S4.9
 func TestCommandEndsWithItsTree(t *testing.T) {
 	t.Parallel()
 	t.Run("group", func(t *testing.T) {

@@ -168,6 +168,7 @@ func (b *bench) runOnce(j *janitor.Janitor) janitor.Report {
 // left counts what is stored.
 func (b *bench) left() int { return len(b.store.Dump().Messages) }
 
+// Shows: S3.7 S3.22
 func TestEachClassHasItsRetention(t *testing.T) {
 	inBubble(t, func(b *bench) {
 		b.settle(2, outbox.Delivered())
@@ -327,6 +328,7 @@ func TestClassesAreIndependent(t *testing.T) {
 	})
 }
 
+// Shows: S3.23
 func TestTickAtStartAndThenEveryPeriod(t *testing.T) {
 	inBubble(t, func(b *bench) {
 		j := b.janitor(janitor.Config{Every: time.Minute, Measure: 20 * time.Second})

@@ -87,6 +87,7 @@ func (r *rig) deliver(n int) {
 }
 
 // A janitor that finds another at work does nothing, and is neither a success nor a failure.
+// Shows: S3.23
 func TestOneJanitorPurgesAtATime(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
@@ -115,6 +116,7 @@ func TestOneJanitorPurgesAtATime(t *testing.T) {
 
 // A million old messages among a million kept go in steps, none of which comes near the statement timeout, while a worker leases and settles;
 // a janitor that is killed between two steps loses nothing, and two that go on after it leave nothing behind.
+// Shows: S3.21
 func TestC70PurgeInSteps(t *testing.T) {
 	t.Parallel()
 	n := 100_000

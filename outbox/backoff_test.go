@@ -10,6 +10,7 @@ import (
 )
 
 // C13: at some attempt a doubled delay overflowed, turned negative or zero, and the job ran hot.
+// Shows: S1.10 S1.24 S3.9
 func TestC13BackoffNeverWraps(t *testing.T) {
 	t.Parallel()
 	attempts := []int{1, 2, 10, 31, 32, 33, 62, 63, 64, 65, 1000, math.MaxInt32}
@@ -43,6 +44,7 @@ func TestC13BackoffNeverWraps(t *testing.T) {
 }
 
 // C14: an outage failed many messages at once and fixed delays brought them all back together.
+// Shows: S1.25
 func TestC14JitterSpreads(t *testing.T) {
 	t.Parallel()
 	const n, bucket = 1000, 100 * time.Millisecond
@@ -71,6 +73,7 @@ func TestC14JitterSpreads(t *testing.T) {
 	}
 }
 
+// Shows: S1.25 I13
 func TestDelayDependsOnIdentityAndAttemptAlone(t *testing.T) {
 	t.Parallel()
 	base := Message{Tenant: "a", Consumer: "c", Key: "k"}

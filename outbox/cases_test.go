@@ -18,6 +18,7 @@ const minute = time.Minute
 var by = outbox.By{Actor: "operator", Reason: "because"}
 
 // C25: a reused key with other content was dropped with a success answer. The scope of a key is (tenant, consumer).
+// Shows: S4.3
 func TestC25SameKeyOtherContentThroughDrivers(t *testing.T) {
 	t.Parallel()
 	onDrivers(t, func(d *database) {
@@ -52,6 +53,7 @@ func TestC25SameKeyOtherContentThroughDrivers(t *testing.T) {
 }
 
 // C28: a duplicate surfaced as "no rows", or as a silent success.
+// Shows: S3.2
 func TestC28DuplicateIsReportedThroughDrivers(t *testing.T) {
 	t.Parallel()
 	onDrivers(t, func(d *database) {
@@ -80,6 +82,7 @@ func TestC28DuplicateIsReportedThroughDrivers(t *testing.T) {
 }
 
 // C30: a duplicate aborted the caller's transaction.
+// Shows: S4.28
 func TestC30DuplicateLeavesTheTransactionUsable(t *testing.T) {
 	t.Parallel()
 	onDrivers(t, func(d *database) {

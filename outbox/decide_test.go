@@ -8,6 +8,7 @@ import (
 	"time"
 )
 
+// Shows: S1.7 S1.23 S1.26
 func TestDecide(t *testing.T) {
 	t.Parallel()
 	policy := Policy{MaxAttempts: 3, InitialDelay: time.Second, MaxDelay: 10 * time.Second, Jitter: NoJitter}
@@ -70,6 +71,7 @@ type explosive struct{}
 func (*explosive) Error() string { panic("Error of a nil pointer") }
 func (*explosive) Unwrap() error { panic("Unwrap of a nil pointer") }
 
+// Shows: S1.20 S1.22
 func TestOutcomeOf(t *testing.T) {
 	t.Parallel()
 	down := errors.New("down")

@@ -23,6 +23,7 @@ func TestDigestIsFixed(t *testing.T) {
 	}
 }
 
+// Shows: S4.13
 func TestDigestCoversContentAndNothingElse(t *testing.T) {
 	t.Parallel()
 	base := digest(sampleEffect())

@@ -13,6 +13,7 @@ import (
 	"github.com/fencepost-go/fencepost/internal/memdb"
 )
 
+// Shows: S1.2
 func TestEnqueueStoresWhatItWasGiven(t *testing.T) {
 	t.Parallel()
 	b := newBench(t, Config{}, Policy{})
@@ -252,6 +253,7 @@ func (f *flickering) Enqueue(ctx context.Context, tx db.Tx, arg db.EnqueueParams
 	return f.Store.Enqueue(ctx, tx, arg)
 }
 
+// Shows: S3.2 S3.3
 func TestSuppressedContextRecordsNothing(t *testing.T) {
 	t.Parallel()
 	b := newBench(t, Config{}, Policy{})

@@ -10,6 +10,7 @@ import (
 	"github.com/fencepost-go/fencepost/internal/memdb"
 )
 
+// Shows: S1.30 S4.1
 func TestListPagesEachState(t *testing.T) {
 	t.Parallel()
 	b := newBench(t, Config{}, Policy{})

@@ -12,6 +12,7 @@ import (
 	"github.com/fencepost-go/fencepost/internal/memdb"
 )
 
+// Shows: S3.14
 func TestLeaseGivesWhatWasStored(t *testing.T) {
 	t.Parallel()
 	b := newBench(t, Config{}, Policy{})
@@ -41,6 +42,7 @@ func TestLeaseGivesWhatWasStored(t *testing.T) {
 	}
 }
 
+// Shows: S3.13
 func TestMessageTellsNoSecrets(t *testing.T) {
 	t.Parallel()
 	log := &recorder{}
@@ -176,6 +178,7 @@ func TestBoundBesideALaneThatFillsThePass(t *testing.T) {
 	}
 }
 
+// Shows: S1.15 S1.16
 func TestLeaseLanesBoundsItsArguments(t *testing.T) {
 	t.Parallel()
 	b := newBench(t, Config{}, Policy{MaxAttempts: 7, MaxAge: time.Hour})

@@ -45,6 +45,7 @@ func TestCancelNamesEveryOutcome(t *testing.T) {
 	}
 }
 
+// Shows: S1.32
 func TestReplayBringsBack(t *testing.T) {
 	t.Parallel()
 	for _, attempts := range []Attempts{PreserveAttempts, ResetAttempts} {

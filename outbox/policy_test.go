@@ -7,6 +7,7 @@ import (
 	"time"
 )
 
+// Shows: S1.8 S1.9 S1.10 S2.13
 func TestPolicyFillsFromTheBoxAndTheDefaults(t *testing.T) {
 	t.Parallel()
 	b := newBench(t, Config{Policy: Policy{MaxAttempts: 5, MaxAge: time.Hour, Jitter: NoJitter, BlockOnDead: true}}, Policy{MaxAttempts: 3, MaxSnooze: time.Minute})
@@ -20,6 +21,7 @@ func TestPolicyFillsFromTheBoxAndTheDefaults(t *testing.T) {
 	}
 }
 
+// Shows: S1.11
 func TestInvalidErrorsNameAllProblems(t *testing.T) {
 	t.Parallel()
 	b := newBench(t, Config{}, Policy{})

@@ -14,6 +14,7 @@ import (
 
 var errDown = errors.New("down")
 
+// Shows: S1.19 S1.21 S1.41 S3.10
 func TestSettleRecordsEachOutcome(t *testing.T) {
 	t.Parallel()
 	policy := Policy{MaxAttempts: 2, InitialDelay: time.Minute, Jitter: NoJitter}
@@ -77,6 +78,7 @@ func TestSettleDropsDelivered(t *testing.T) {
 
 // C17: each boundary is decided in one place. An attempt at the limit is spent at the settle as at the lease; an age at its limit is too
 // old at the retry as at the lease; a lease at its end is over.
+// Shows: S1.26
 func TestC17Boundaries(t *testing.T) {
 	t.Parallel()
 	b := newBench(t, Config{}, Policy{MaxAttempts: 1, Jitter: NoJitter, MaxAge: time.Hour})
@@ -121,6 +123,7 @@ func TestC17Boundaries(t *testing.T) {
 	}
 }
 
+// Shows: S1.28
 func TestSettleAfterTheLease(t *testing.T) {
 	t.Parallel()
 	for _, late := range []bool{false, true} {
@@ -162,6 +165,7 @@ func TestSettleAfterTheLease(t *testing.T) {
 }
 
 // The tenant scope, the consumer and the target are enforced at the settle too.
+// Shows: S1.12
 func TestSettleOutOfScopeIsStale(t *testing.T) {
 	t.Parallel()
 	b := newBench(t, Config{}, Policy{})
@@ -215,6 +219,7 @@ func TestSettleManyKeepsInputOrder(t *testing.T) {
 }
 
 // An answer that does not come back leaves its own statement unknown and no other; a repeated settle finds what was recorded.
+// Shows: S1.18
 func TestSettleUnknown(t *testing.T) {
 	t.Parallel()
 	for _, operation := range []string{"SettleDelivered", "FindFates"} {
@@ -265,6 +270,7 @@ func TestSettleUnknown(t *testing.T) {
 	}
 }
 
+// Shows: S1.22
 func TestSettleRefusesBeforeAnyStatement(t *testing.T) {
 	t.Parallel()
 	b := newBench(t, Config{}, Policy{})
@@ -294,6 +300,7 @@ func TestSettleRefusesBeforeAnyStatement(t *testing.T) {
 	}
 }
 
+// Shows: S2.8
 func TestObserverHearsOfSettles(t *testing.T) {
 	t.Parallel()
 	var heard []string

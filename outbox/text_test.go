@@ -9,6 +9,7 @@ import (
 )
 
 // I26: recording a failure cannot fail, whatever its text.
+// Shows: S1.22
 func TestReasonIsStorable(t *testing.T) {
 	t.Parallel()
 	b := newBench(t, Config{}, Policy{})

@@ -231,6 +231,7 @@ func TestRequireEnqueued(t *testing.T) {
 	}
 }
 
+// Shows: S1.29 S3.4
 func TestRedeliver(t *testing.T) {
 	t.Parallel()
 	var leases []string

@@ -93,6 +93,7 @@ func startMigrator(t *testing.T, env ...string) *migrator {
 	return m
 }
 
+// Shows: S4.12
 func TestC63ReplicasBootstrapAtOnce(t *testing.T) {
 	t.Parallel()
 	rounds := 5

@@ -60,6 +60,7 @@ func grant(t *testing.T, dsn string, config schema.Config) {
 }
 
 // Every object, verb and role, from whatever there was before, in a schema of any name.
+// Shows: S3.6
 func TestC67Rights(t *testing.T) {
 	t.Parallel()
 	dsn := pgtest.New(t)

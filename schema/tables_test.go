@@ -140,6 +140,7 @@ func insert(table string, changes row) string {
 	return "INSERT INTO outbox." + table + " (" + strings.Join(columns, ", ") + ") VALUES (" + strings.Join(expressions, ", ") + ")"
 }
 
+// Shows: S1.36
 func TestChecks(t *testing.T) {
 	t.Parallel()
 	db := connect(t, pgtest.New(t))

@@ -202,6 +202,7 @@ func TestNewerSchemaIsRefused(t *testing.T) {
 }
 
 // The script for a reviewer makes what Up makes, and Up agrees that nothing is left to do.
+// Shows: S1.38
 func TestPrint(t *testing.T) {
 	t.Parallel()
 	db := connect(t, pgtest.Empty(t))

@@ -202,6 +202,7 @@ func (s *statements) TraceBatchQuery(_ context.Context, _ *pgx.Conn, data pgx.Tr
 func (s *statements) TraceBatchEnd(context.Context, *pgx.Conn, pgx.TraceBatchEndData) {}
 
 // Without the switch no commit and no sender notifies anybody, and a message is performed within a poll all the same. With it hints are few.
+// Shows: S4.11
 func TestC35Notify(t *testing.T) {
 	for name, notify := range map[string]bool{"off": false, "on": true} {
 		t.Run(name, func(t *testing.T) {

@@ -15,6 +15,7 @@ import (
 
 // A message that kills its process does so as often as the policy allows, and then dies of lost leases without its handler being called;
 // the others are performed.
+// Shows: S2.9
 func TestC07PoisonMessage(t *testing.T) {
 	r := newRig(t)
 	producer := r.process(usePgx, setup{})
@@ -64,6 +65,7 @@ func TestC07PoisonMessage(t *testing.T) {
 }
 
 // What a killed process held is taken over one lease and one poll later.
+// Shows: S3.4 S4.4
 func TestC09KilledProcess(t *testing.T) {
 	r := newRig(t)
 	producer := r.process(usePgx, setup{})
@@ -102,6 +104,7 @@ func TestC09KilledProcess(t *testing.T) {
 }
 
 // An operator frees the messages of a named worker at once. Is the worker alive after all, it finds its lease lost.
+// Shows: S4.25
 func TestC09OperatorFreesAWorker(t *testing.T) {
 	r := newRig(t)
 	started, resume := make(chan struct{}, 1), make(chan struct{})
@@ -139,6 +142,7 @@ func TestC09OperatorFreesAWorker(t *testing.T) {
 }
 
 // Ten senders that start at once call one handler for each due message, and none for what is leased or not due.
+// Shows: S3.24 S4.1
 func TestC10TenSendersStartAtOnce(t *testing.T) {
 	onDrivers(t, func(r *rig, use driver) {
 		var performed calls

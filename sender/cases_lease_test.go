@@ -49,6 +49,7 @@ func TestC03RenewedLeaseIsKept(t *testing.T) {
 
 // A handler whose lease cannot be renewed is told before anybody takes its message over; whatever it returns then changes nothing and is not
 // counted as a failure.
+// Shows: S1.29
 func TestC03LostLeaseIsToldAndHarmless(t *testing.T) {
 	onDrivers(t, func(r *rig, use driver) {
 		results := map[string]error{"success": nil, "failure": errors.New("cut off"), "permanent": outbox.Permanent(errors.New("no"))}

@@ -150,6 +150,7 @@ func (r *rig) testClock() {
 }
 
 // What nobody performed in time is set aside and not performed late, in backoff as well, and is counted by kind.
+// Shows: S3.5
 func TestC43TooOld(t *testing.T) {
 	r := newRig(t)
 	p := r.process(usePgx, setup{})

@@ -70,6 +70,7 @@ func TestRunOnceDoesNotListen(t *testing.T) {
 }
 
 // A hint that comes while the database cannot be asked is not forgotten.
+// Shows: S4.11
 func TestHintDuringAnOutage(t *testing.T) {
 	inBubble(t, outbox.Policy{}, func(b *bench) {
 		stop := b.run(b.slowly(Config{Listen: true}))

@@ -18,6 +18,7 @@ func (*silentError) Error() string { return "" }
 var noMap map[string]int
 
 // However a handler ends, its message is tried again with a reason, and the others are performed.
+// Shows: S2.7
 func TestHandlersThatMisbehave(t *testing.T) {
 	for name, test := range map[string]struct {
 		do   func(context.Context) error
@@ -81,6 +82,7 @@ func TestDoResultIsKept(t *testing.T) {
 	})
 }
 
+// Shows: S4.23
 func TestTimeout(t *testing.T) {
 	hang := func(ctx context.Context, _ outbox.Message) error {
 		<-ctx.Done()
@@ -180,6 +182,7 @@ func TestHandlersGetTheValuesOfObservers(t *testing.T) {
 	})
 }
 
+// Shows: S1.4
 func TestJSON(t *testing.T) {
 	t.Parallel()
 	type order struct {

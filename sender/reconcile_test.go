@@ -12,6 +12,7 @@ import (
 )
 
 // After an Unknown outcome the kind is asked first, and performs again only when the effect is known not to have happened.
+// Shows: S4.23
 func TestReconcile(t *testing.T) {
 	lost := outbox.Unknown(errors.New("no answer"))
 	for name, test := range map[string]struct {

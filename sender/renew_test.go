@@ -34,6 +34,7 @@ func (e *ending) get() (at time.Time, cause error) {
 	return e.at, e.cause
 }
 
+// Shows: S4.8
 func TestRunningHandlersAreRenewedTogether(t *testing.T) {
 	inBubble(t, outbox.Policy{}, func(b *bench) {
 		stop := b.run(b.sender(Config{Handlers: doing(func(context.Context, outbox.Message) error {
@@ -67,6 +68,7 @@ func TestRunningHandlersAreRenewedTogether(t *testing.T) {
 }
 
 // A lease that cannot be renewed ends for the handler before it does for others, whether the database refuses or does not answer.
+// Shows: S4.5
 func TestLeaseThatCannotBeRenewed(t *testing.T) {
 	for name, refuse := range map[string]func(context.Context) error{
 		"refused": func(context.Context) error { return errors.New("no connection") },
@@ -105,6 +107,7 @@ func TestLeaseThatCannotBeRenewed(t *testing.T) {
 }
 
 // The lease is another's: the renewal says so, and what the handler returns is neither a failure nor recorded.
+// Shows: S4.6
 func TestLostLeaseIsNoFailure(t *testing.T) {
 	inBubble(t, outbox.Policy{}, func(b *bench) {
 		var lost, settled atomic.Int32
@@ -136,6 +139,7 @@ func TestLostLeaseIsNoFailure(t *testing.T) {
 	})
 }
 
+// Shows: S4.8
 func TestCancelEndsTheHandler(t *testing.T) {
 	inBubble(t, outbox.Policy{}, func(b *bench) {
 		var ended ending
@@ -155,6 +159,7 @@ func TestCancelEndsTheHandler(t *testing.T) {
 	})
 }
 
+// Shows: S4.26
 func TestPauseEndsTheHandlerAndKeepsTheAttempt(t *testing.T) {
 	inBubble(t, outbox.Policy{}, func(b *bench) {
 		var ended ending
@@ -214,6 +219,7 @@ func TestLeaseOfAKind(t *testing.T) {
 }
 
 // A delivery after the end of its lease is recorded where the policy accepts that and nobody has leased the message since.
+// Shows: S3.18
 func TestAcceptLate(t *testing.T) {
 	inBubble(t, outbox.Policy{AcceptLate: true}, func(b *bench) {
 		s := b.sender(Config{Slots: 1, Handlers: doing(func(context.Context, outbox.Message) error {

@@ -56,6 +56,7 @@ func TestIdlePollIsOneQuery(t *testing.T) {
 	})
 }
 
+// Shows: S3.17
 func TestNoHandlersNoQuery(t *testing.T) {
 	inBubble(t, outbox.Policy{}, func(b *bench) {
 		s := b.sender(Config{})
@@ -72,6 +73,7 @@ func TestNoHandlersNoQuery(t *testing.T) {
 	})
 }
 
+// Shows: S3.12 S3.24
 func TestRunOnce(t *testing.T) {
 	inBubble(t, outbox.Policy{MaxAttempts: 2, InitialDelay: time.Minute}, func(b *bench) {
 		fail := errors.New("refused")

@@ -72,6 +72,7 @@ func laneOf(tenant string, priority int16) outbox.Lane {
 	return outbox.Lane{Kind: "charge", Tenant: tenant, Priority: priority}
 }
 
+// Shows: S4.24
 func TestTenantsTakeTurns(t *testing.T) {
 	t.Parallel()
 	for _, test := range []struct{ tenants, room, passes int }{
@@ -110,6 +111,7 @@ func TestBusyTenantGetsWhatOthersLeave(t *testing.T) {
 	}
 }
 
+// Shows: S4.24
 func TestPriorityAndAgeing(t *testing.T) {
 	t.Parallel()
 	high, low, lowest := laneOf("", 100), laneOf("", 0), laneOf("", -100)

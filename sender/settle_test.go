@@ -91,6 +91,7 @@ func TestLostAnswerOfASettle(t *testing.T) {
 }
 
 // While a settle is not answered nothing more is leased; at the end of the lease it is given up, with one record that finds the message.
+// Shows: S1.18
 func TestUnansweredSettle(t *testing.T) {
 	inBubble(t, outbox.Policy{}, func(b *bench) {
 		var performed journal

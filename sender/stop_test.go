@@ -80,6 +80,7 @@ func TestStopRecordsWhatHandlersKnow(t *testing.T) {
 	})
 }
 
+// Shows: S4.9
 func TestStopReportsHandlersThatWouldNotEnd(t *testing.T) {
 	inBubble(t, outbox.Policy{}, func(b *bench) {
 		stop := b.run(b.sender(Config{Drain: 2 * time.Second, Handlers: doing(func(_ context.Context, m outbox.Message) error {

@@ -18,6 +18,7 @@ import (
 )
 
 // C80: a copy of production on staging sent real messages. One command stops everything, and nothing is sent until it is told to.
+// Shows: S4.26
 func TestC80CopiedDatabaseSendsNothing(t *testing.T) {
 	t.Parallel()
 	original := newFixture(t)

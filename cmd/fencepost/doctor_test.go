@@ -68,6 +68,7 @@ func doctorGolden(t *testing.T, name, got string) {
 	golden(t, name, got)
 }
 
+// Shows: S4.27
 func TestDoctor(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)

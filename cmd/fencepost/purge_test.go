@@ -2,6 +2,7 @@ package main
 
 import "testing"
 
+// Shows: S4.25
 func TestPurge(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)

@@ -204,6 +204,7 @@ func TestHelp(t *testing.T) {
 }
 
 // Every command line in the help and in the documentation is one that the command understands.
+// Shows: S1.33
 func TestDocumentedCommandLines(t *testing.T) {
 	t.Parallel()
 	pages, err := filepath.Glob("../../docs/*.md")

@@ -54,6 +54,7 @@ func buriesSpent(f *fixture) {
 		[]any{"attempts", "attempts spent; last error: refused", "a", "body", int32(1), int32(1)})
 }
 
+// Shows: S3.16
 func buriesExhausted(f *fixture) {
 	f.enqueue(some(1)...)
 	p := f.leasing()
@@ -66,6 +67,7 @@ func buriesExhausted(f *fixture) {
 	sameIDs(f, "settled by its worker", run(f, f.Store.SettleDelivered, h.delivered()))
 }
 
+// Shows: S3.20
 func buriesAged(f *fixture) {
 	id := f.enqueue(effect{maxAge: time.Hour})[0]
 	f.Age(f, time.Hour)

@@ -25,6 +25,7 @@ func everyByte(first byte, n int) []byte {
 	return b
 }
 
+// Shows: S1.4
 func keepsBytes(f *fixture) {
 	for first := 0; first < 256; first += 16 {
 		payload, digest := everyByte(byte(first), 256), everyByte(byte(first), 32)

@@ -26,6 +26,7 @@ func cancelsOpen(f *fixture) {
 	same(f, "queue", len(f.dump().Queue), 0)
 }
 
+// Shows: S4.7 I18
 func cancelIsFinal(f *fixture) {
 	h := f.hold(some(1)...)
 	f.cancel(h.ids...)

@@ -27,6 +27,7 @@ func (f *fixture) refuses(what string, p db.EnqueueParams) {
 	})
 }
 
+// Shows: S3.9
 func checksMessage(f *fixture) {
 	long := strings.Repeat("x", 129)
 	bad := map[string]func(*db.EnqueueParams){

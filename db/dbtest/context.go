@@ -13,6 +13,7 @@ var contextTests = []test{
 }
 
 // endsAtOnce calls every method of the store that takes a context, and params that nothing is asked of.
+// Shows: S1.17
 func endsAtOnce(f *fixture) {
 	ctx, cancel := context.WithCancel(f.Context())
 	cancel()

@@ -71,6 +71,7 @@ func keyTwice(f *fixture) {
 	sameBytes(f, "payload", f.dump().Messages[0].Payload, []byte("first"))
 }
 
+// Shows: S4.29
 func keysElsewhere(f *fixture) {
 	f.enqueue(effect{key: "a"}, effect{key: "a", tenant: "acme"}, effect{key: "a", consumer: "other"}, effect{key: "A"}, effect{key: "a "})
 	if row := f.record(effect{key: "a", target: "elsewhere", kind: "other"})[0]; row.Stored {
@@ -108,6 +109,7 @@ func unseenBeforeCommit(f *fixture) {
 	sameIDs(f, "leased after it", f.take(f.leasing()).ids, rows[0].ID)
 }
 
+// Shows: S4.13
 func concurrentWinner(f *fixture) {
 	winner, commit, _ := f.begin()
 	won, err := f.Store.Enqueue(f.Context(), winner, f.params(effect{key: "a"}))

@@ -71,6 +71,7 @@ func (f *fixture) refusesAll(what string, h hold, g guard) {
 	})
 }
 
+// Shows: S1.27 S3.11 I3
 func guardToken(f *fixture) {
 	h := f.hold(effect{}, effect{order: "o"})
 	late := anywhere
@@ -81,6 +82,7 @@ func guardToken(f *fixture) {
 	}
 }
 
+// Shows: S1.27
 func guardPlace(f *fixture) {
 	h := f.hold(effect{tenant: "a"})
 	f.refusesAll("another consumer", h, guard{consumer: "other", target: "t", all: true})
@@ -99,6 +101,7 @@ func guardOver(f *fixture) {
 	f.refusesAll("a lease that is over", h, anywhere)
 }
 
+// Shows: S3.11
 func guardEnded(f *fixture) {
 	for _, settle := range settles {
 		h := f.hold(effect{order: settle.name})

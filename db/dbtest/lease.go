@@ -28,6 +28,7 @@ var leaseTests = []test{
 	{"fences the one before by a new token", fencesBefore},
 }
 
+// Shows: S1.3
 func grantsWhole(f *fixture) {
 	f.enqueue(effect{
 		tenant: "acme", key: "order-1", order: "account-7", priority: 5, payload: []byte("body"), metadata: `{"a":"b"}`, position: 9, event: "evt",
@@ -56,6 +57,7 @@ func grantsWhole(f *fixture) {
 	same(f, "queue row", q, want)
 }
 
+// Shows: S1.14
 func grantsDueOnly(f *fixture) {
 	f.park(some(1)...)
 	deferred := f.enqueue(effect{delay: time.Hour})
@@ -75,6 +77,7 @@ func grantsOnce(f *fixture) {
 	})
 }
 
+// Shows: S1.12 S1.14
 func grantsLaneOnly(f *fixture) {
 	f.enqueue(effect{consumer: "other"}, effect{target: "other"}, effect{kind: "other"}, effect{tenant: "other"}, effect{priority: 1}, effect{priority: -1})
 	f.unchanged("a lease of an empty lane", func() {
@@ -112,6 +115,7 @@ func numbersLanes(f *fixture) {
 	same(f, "lanes", lanes, []int32{2, 2, 3})
 }
 
+// Shows: S1.37
 func grantsQuota(f *fixture) {
 	f.enqueue(effect{due: time.Now().Add(time.Second)}) // due last although it has the lowest id
 	first, other := f.enqueue(some(3)...), f.enqueue(slices.Repeat([]effect{{tenant: "a"}}, 3)...)
@@ -199,6 +203,7 @@ func boundOnlyWhenCut(f *fixture) {
 	}
 }
 
+// Shows: S1.15 S3.15
 func grantsLost(f *fixture) {
 	id := f.hold(some(1)...).ids[0]
 	f.Age(f, leaseTime-5*time.Second)

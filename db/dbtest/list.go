@@ -125,6 +125,7 @@ func listsOpenPages(f *fixture) {
 	}
 }
 
+// Shows: S1.31
 func listsUndeliveredWhole(f *fixture) {
 	id := f.bury(effect{tenant: "a", key: "x", order: "o"})[0]
 	run(f, f.Store.ReplayDead, replaying(id))
@@ -183,6 +184,7 @@ func listsDeliveredPages(f *fixture) {
 	}
 }
 
+// Shows: S1.30 S4.29
 func listsFiltered(f *fixture) {
 	effects := []effect{{}, {tenant: "a"}, {consumer: "other"}, {target: "other"}, {kind: "other"}}
 	filters := []struct {

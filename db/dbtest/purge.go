@@ -64,6 +64,7 @@ func purgesDelivered(f *fixture) {
 	f.fates("", old...)
 }
 
+// Shows: S3.21
 func purgesInPages(f *fixture) {
 	ids := f.deliver(some(5)...)
 	f.Age(f, time.Hour)
@@ -241,6 +242,7 @@ func (f *fixture) expireFrom(after int64, examine int32, grace time.Duration) (e
 	return expired, last
 }
 
+// Shows: S3.22
 func expiresUnleased(f *fixture) {
 	id := f.enqueue(effect{maxAge: time.Hour}, effect{maxAge: 3 * time.Hour}, effect{})[0]
 	f.Age(f, 90*time.Minute)

@@ -53,6 +53,7 @@ func renewAfterStepBack(f *fixture) {
 	}
 }
 
+// Shows: S4.5
 func renewGuards(f *fixture) {
 	h := f.hold(some(3)...)
 	run(f, f.Store.SettleDelivered, h.only(0).delivered())

@@ -18,6 +18,7 @@ var retryTests = []test{
 	{"a delay beyond every calendar ends with it", retryForever},
 }
 
+// Shows: S3.19
 func retryDelays(f *fixture) {
 	h := f.hold(some(1)...)
 	before := f.queued(h.ids[0])

@@ -115,6 +115,7 @@ func settlesThousand(f *fixture) {
 	}
 }
 
+// Shows: S4.28
 func findsFates(f *fixture) {
 	retried, parked, dead := f.hold(effect{}), f.park(effect{tenant: "a"})[0], f.bury(effect{tenant: "b"})[0]
 	retry := retried.retried(time.Hour)
@@ -141,6 +142,7 @@ func findsFates(f *fixture) {
 	same(f, "in scope", scoped.ID, dead)
 }
 
+// Shows: S3.18
 func settlesLate(f *fixture) {
 	h := f.hold(effect{}, effect{}, effect{order: "o"})
 	f.Age(f, leaseTime)

@@ -75,6 +75,7 @@ func (t *tally) once(f *fixture, what string, n int) {
 	}
 }
 
+// Shows: S2.3 I2
 func leasesApart(f *fixture) {
 	f.enqueue(some(200)...)
 	var leased tally
@@ -126,6 +127,7 @@ func replaysOneWinner(f *fixture) {
 	same(f, "audited", len(f.audits("replay")), len(ids))
 }
 
+// Shows: S1.28
 func settlesOneWinner(f *fixture) {
 	h := f.hold(some(50)...)
 	var won tally

@@ -15,6 +15,7 @@ import (
 	"github.com/fencepost-go/fencepost/schema"
 )
 
+// Shows: S2.14 S4.22
 func TestConformance(t *testing.T) {
 	t.Parallel()
 	for _, mode := range []pgx.QueryExecMode{

@@ -31,6 +31,7 @@ const (
 )
 
 // TestPlans explains every statement over a filled database and compares the shape with its golden.
+// Shows: S1.37
 func TestPlans(t *testing.T) {
 	conn := planDatabase(t)
 	fill(t, conn, messages())

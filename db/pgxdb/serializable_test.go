@@ -18,6 +18,7 @@ import (
 
 // The store's own transactions are READ COMMITTED whatever the role's default: with a serializable one, eight workers drain 5,000 messages, and
 // the server refuses no statement, not even one that the store would repeat.
+// Shows: S1.39
 func TestSerializableDefault(t *testing.T) {
 	t.Parallel()
 	const workers, total = 8, 5_000

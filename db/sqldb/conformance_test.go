@@ -17,6 +17,7 @@ import (
 
 func TestMain(m *testing.M) { pgtest.Main(m) }
 
+// Shows: S2.14 S4.22
 func TestConformance(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {

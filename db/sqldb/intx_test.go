@@ -19,6 +19,7 @@ type committed []int64
 func (c *committed) Committed(ids ...int64) { *c = append(*c, ids...) }
 
 // InTx keeps what fn did and tells its ids only when it commits. An error of fn is fn's: of the server's refusals only the retryable is named.
+// Shows: S3.1
 func TestInTx(t *testing.T) {
 	t.Parallel()
 	pool, err := sql.Open("postgres", pgtest.New(t))

@@ -8,6 +8,7 @@ import (
 )
 
 // refuseConstruction is what no box, consumer or call can be made of: B12, B27, B28.
+// Shows: S1.13
 func refuseConstruction(f *fixture) {
 	_, err := outbox.New(nil, outbox.Config{})
 	f.refused("B27 nil store", err, "store")

@@ -12,6 +12,7 @@ import (
 )
 
 // refuseEffects is what no effect may be: B1, B2, B3, B7, B10, B14, B20. Each refusal leaves the caller's transaction usable.
+// Shows: S1.13
 func refuseEffects(f *fixture) {
 	long := func(n int) string { return strings.Repeat("x", n) }
 	entries := func(n, size int) map[string]string {

@@ -9,6 +9,7 @@ import (
 )
 
 // boundLeases is how leases and limits are bounded: B9, B11.
+// Shows: S1.16
 func boundLeases(f *fixture) {
 	request := func(limit int, length time.Duration, kinds ...string) outbox.LeaseRequest {
 		return outbox.LeaseRequest{Kinds: kinds, Limit: limit, For: length}
