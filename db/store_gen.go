@@ -17,7 +17,8 @@ type Enqueuer interface {
 	Enqueue(ctx context.Context, tx Tx, arg EnqueueParams) ([]EnqueueRow, error)
 
 	// FindKeys says what stands under the given keys: for the inputs that Enqueue did not store. It runs as a second statement, since
-	// the first cannot see the winner of a race. State: the outcome of a settled message, else pending, leased or parked.
+	// the first cannot see the winner of a race. State: the outcome of a settled message, else pending, leased or parked. Digests are compared here:
+	// a caller's bytea_output may be one that its driver cannot read.
 	// Guard: exact (tenant, consumer, key). Index: message_key_unique, then the primary keys. Locks: none.
 	FindKeys(ctx context.Context, tx Tx, arg FindKeysParams) ([]FindKeysRow, error)
 }
@@ -286,14 +287,15 @@ type FindKeysParams struct {
 	Tenants   []string
 	Consumers []string
 	Keys      []string
+	Digests   [][]byte
 }
 
 // FindKeysRow is a row that FindKeys returns.
 type FindKeysRow struct {
-	Ordinal int32
-	ID      int64
-	Digest  []byte
-	State   string
+	Ordinal    int32
+	ID         int64
+	SameDigest bool
+	State      string
 }
 
 // DueLanesParams are the arguments of DueLanes.

@@ -161,6 +161,7 @@ func (r *enqueueRun) classify(ctx context.Context, taken []int) (free []int, err
 		params.Tenants = append(params.Tenants, r.effects[i].Tenant)
 		params.Consumers = append(params.Consumers, r.effects[i].Consumer)
 		params.Keys = append(params.Keys, r.effects[i].Key)
+		params.Digests = append(params.Digests, r.digests[i][:])
 	}
 	rows, err := r.box.store.FindKeys(ctx, r.tx, params)
 	if err != nil {
@@ -177,7 +178,7 @@ func (r *enqueueRun) classify(ctx context.Context, taken []int) (free []int, err
 			continue
 		}
 		r.receipts[i] = Receipt{ID: row.ID, Status: Duplicate, State: State(row.State)}
-		if string(row.Digest) != string(r.digests[i][:]) {
+		if !row.SameDigest {
 			r.receipts[i].Status = Conflicted
 			effect := r.effects[i]
 			r.conflicts = append(r.conflicts, Conflict{

@@ -82,6 +82,7 @@ func TestHostileDefaults(t *testing.T) {
 		"statement_timeout = '10s'",
 		"idle_in_transaction_session_timeout = '3s'",
 		"DateStyle = 'SQL, DMY'",
+		"standard_conforming_strings = off",
 		"TimeZone = 'Asia/Kathmandu'",
 	} {
 		execute(t, admin, `DO $$ BEGIN EXECUTE format('ALTER DATABASE %I SET `+strings.ReplaceAll(setting, "'", "''")+`', current_database()); END $$`)

@@ -123,7 +123,7 @@ func concurrentWinner(f *fixture) {
 	if err := errors.Join(err, <-committed); err != nil {
 		f.Fatal(err)
 	}
-	found, err := f.Store.FindKeys(f.Context(), loser, db.FindKeysParams{Tenants: []string{""}, Consumers: []string{"c"}, Keys: []string{"a"}})
+	found, err := f.Store.FindKeys(f.Context(), loser, asking("a"))
 	if err := errors.Join(err, rollback()); err != nil {
 		f.Fatal(err)
 	}

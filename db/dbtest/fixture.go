@@ -44,8 +44,7 @@ func (f *fixture) params(effects ...effect) db.EnqueueParams {
 			e.key = fmt.Sprintf("key-%d", f.drawn.Add(1))
 		}
 		if e.digest == nil {
-			sum := sha256.Sum256([]byte(e.key))
-			e.digest = sum[:]
+			e.digest = digestOf(e.key)
 		}
 		p.Tenants = append(p.Tenants, e.tenant)
 		p.Consumers = append(p.Consumers, or(e.consumer, "c"))
@@ -64,6 +63,12 @@ func (f *fixture) params(effects ...effect) db.EnqueueParams {
 		p.Delays = append(p.Delays, e.delay.Microseconds())
 	}
 	return p
+}
+
+// digestOf is the digest of an effect that is given none.
+func digestOf(key string) []byte {
+	sum := sha256.Sum256([]byte(key))
+	return sum[:]
 }
 
 func or(s, otherwise string) string {

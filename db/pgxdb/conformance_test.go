@@ -6,7 +6,6 @@ import (
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
-	"github.com/jackc/pgx/v5/stdlib"
 
 	"github.com/fencepost-go/fencepost/db"
 	"github.com/fencepost-go/fencepost/db/dbtest"
@@ -33,7 +32,8 @@ func TestConformance(t *testing.T) {
 	})
 }
 
-// harness opens two stores, each with a pool of its own, over one database, which it migrates when the schema is not the default one.
+// harness opens two stores, each with a pool of its own, over one database, which gets hostile defaults and, when its schema is not the
+// default one, is migrated.
 func harness(t *testing.T, dsn string, mode pgx.QueryExecMode, name string) dbtest.Harness {
 	t.Helper()
 	config, err := pgxpool.ParseConfig(dsn)
@@ -58,10 +58,12 @@ func harness(t *testing.T, dsn string, mode pgx.QueryExecMode, name string) dbte
 		}
 		return pool, store
 	}
+	beside := dbtest.SQL{DB: dbtest.Hostile(t, dsn), Schema: name}
+	if mode == pgx.QueryExecModeSimpleProtocol {
+		config.ConnConfig.RuntimeParams["standard_conforming_strings"] = "on" // pgx itself insists on it
+	}
 	pool, store := open()
 	_, second := open()
-	beside := dbtest.SQL{DB: stdlib.OpenDBFromPool(pool), Schema: name}
-	t.Cleanup(func() { beside.DB.Close() })
 	if name != "" {
 		if err := schema.Up(t.Context(), beside.DB, schema.Config{Name: name}); err != nil {
 			t.Fatal(err)

@@ -27,22 +27,26 @@ func TestConformance(t *testing.T) {
 		{name: "lib pq", driver: "postgres"},
 		{name: "lib pq, unnamed", driver: "postgres", options: "&binary_parameters=yes", config: sqldb.Config{Statements: sqldb.Unnamed}},
 		{name: "pgx stdlib", driver: "pgx"},
+		{name: "pgx stdlib, in text", driver: "pgx", options: "&default_query_exec_mode=exec"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			dbtest.Run(t, func(t *testing.T) dbtest.Harness { return harness(t, c.driver, pgtest.New(t)+c.options, c.config) })
+			dbtest.Run(t, func(t *testing.T) dbtest.Harness { return harness(t, c.driver, pgtest.New(t), c.options, c.config) })
 		})
 	}
 	t.Run("another schema", func(t *testing.T) {
 		dbtest.Run(t, func(t *testing.T) dbtest.Harness {
-			return harness(t, "postgres", pgtest.Empty(t), sqldb.Config{Schema: "Fence-Post"})
+			return harness(t, "postgres", pgtest.Empty(t), "", sqldb.Config{Schema: "Fence-Post"})
 		})
 	})
 }
 
-// harness opens two stores, each with a pool of its own, over one database, which it migrates when the schema is not the default one.
-func harness(t *testing.T, driver, dsn string, config sqldb.Config) dbtest.Harness {
+// harness opens two stores, each with a pool of its own, over one database, which gets hostile defaults and, when its schema is not the
+// default one, is migrated.
+func harness(t *testing.T, driver, dsn, options string, config sqldb.Config) dbtest.Harness {
 	t.Helper()
+	beside := dbtest.SQL{DB: dbtest.Hostile(t, dsn), Schema: config.Schema}
 	config.ListenDSN = dsn
+	dsn += options
 	open := func() (*sql.DB, *sqldb.Store) {
 		pool, err := sql.Open(driver, dsn)
 		if err != nil {
@@ -67,7 +71,6 @@ func harness(t *testing.T, driver, dsn string, config sqldb.Config) dbtest.Harne
 			t.Fatal(err)
 		}
 	}
-	beside := dbtest.SQL{DB: pool, Schema: config.Schema}
 	return dbtest.Harness{
 		Store:  store,
 		Second: second,

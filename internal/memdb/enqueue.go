@@ -1,6 +1,7 @@
 package memdb
 
 import (
+	"bytes"
 	"cmp"
 	"context"
 	"slices"
@@ -107,7 +108,7 @@ func compareIdentity(a, b tables.Message) int {
 func (s *Store) FindKeys(ctx context.Context, tx db.Tx, arg db.FindKeysParams) ([]db.FindKeysRow, error) {
 	return in(ctx, s, "FindKeys", tx, arg, func(tx *Tx) ([]db.FindKeysRow, error) {
 		st := &statement{Store: s, now: clock()}
-		if !st.parallel(len(arg.Tenants), len(arg.Consumers), len(arg.Keys)) {
+		if !st.parallel(len(arg.Tenants), len(arg.Consumers), len(arg.Keys), len(arg.Digests)) {
 			return nil, st.err
 		}
 		rows := []db.FindKeysRow{}
@@ -116,14 +117,14 @@ func (s *Store) FindKeys(ctx context.Context, tx db.Tx, arg db.FindKeysParams) (
 			if !taken || holder.tx != nil && holder.tx != tx {
 				continue
 			}
-			row := db.FindKeysRow{Ordinal: int32(i + 1), ID: holder.id, State: "pending"}
+			message, state := s.messages.rows[holder.id], "pending"
 			if holder.tx == tx {
-				at := slices.IndexFunc(tx.messages, func(m tables.Message) bool { return m.ID == holder.id })
-				row.Digest = exact(tx.messages[at].Digest)
+				message = tx.messages[slices.IndexFunc(tx.messages, func(m tables.Message) bool { return m.ID == holder.id })]
 			} else {
-				row.Digest, row.State = exact(s.messages.rows[holder.id].Digest), st.state(holder.id)
+				state = st.state(holder.id)
 			}
-			rows = append(rows, row)
+			same := bytes.Equal(message.Digest, arg.Digests[i])
+			rows = append(rows, db.FindKeysRow{Ordinal: int32(i + 1), ID: holder.id, SameDigest: same, State: state})
 		}
 		return rows, nil
 	})

@@ -62,13 +62,14 @@ LEFT JOIN stored AS s ON s.id = g.id
 ORDER BY g.id;
 
 -- FindKeys says what stands under the given keys: for the inputs that Enqueue did not store. It runs as a second statement, since
--- the first cannot see the winner of a race. State: the outcome of a settled message, else pending, leased or parked.
+-- the first cannot see the winner of a race. State: the outcome of a settled message, else pending, leased or parked. Digests are compared here:
+-- a caller's bytea_output may be one that its driver cannot read.
 -- Guard: exact (tenant, consumer, key). Index: message_key_unique, then the primary keys. Locks: none.
 -- name: FindKeys :many
 SELECT
     k.ordinal::integer AS ordinal,
     m.id,
-    m.digest,
+    (m.digest = k.digest)::boolean AS same_digest,
     COALESCE(
         s.outcome,
         CASE WHEN q.state = 1 THEN 'parked' WHEN q.leased_until > clock_timestamp() THEN 'leased' ELSE 'pending' END
@@ -78,7 +79,8 @@ FROM (
         generate_subscripts(sqlc.arg(tenants)::text[], 1) AS ordinal,
         unnest(sqlc.arg(tenants)::text[]) AS tenant,
         unnest(sqlc.arg(consumers)::text[]) AS consumer,
-        unnest(sqlc.arg(keys)::text[]) AS key
+        unnest(sqlc.arg(keys)::text[]) AS key,
+        unnest(sqlc.arg(digests)::bytea[]) AS digest
 ) AS k
 CROSS JOIN LATERAL (
     SELECT x.id, x.digest

@@ -10,7 +10,7 @@ SELECT
         s.outcome,
         CASE
             WHEN q.state = 1 THEN 'parked'
-            WHEN q.token <> '\x00000000000000000000000000000000'::bytea AND q.leased_until > clock_timestamp() THEN 'leased'
+            WHEN q.token <> E'\\x00000000000000000000000000000000'::bytea AND q.leased_until > clock_timestamp() THEN 'leased'
             ELSE 'pending'
         END
     )::text AS state,

@@ -218,7 +218,7 @@ granted AS (
     SET attempt = q.attempt + 1,
         epoch = q.epoch + 1,
         -- A token that is still there belongs to a lease that was lost: nobody knows how far its handler came.
-        unsure = q.unsure OR q.token <> '\x00000000000000000000000000000000'::bytea,
+        unsure = q.unsure OR q.token <> E'\\x00000000000000000000000000000000'::bytea,
         token = sqlc.arg(token)::bytea,
         leased_by = sqlc.arg(worker)::bigint,
         leased_until = (SELECT s.until FROM stamp AS s)
@@ -367,7 +367,7 @@ granted AS (
     UPDATE outbox.queue AS q
     SET attempt = q.attempt + 1,
         epoch = q.epoch + 1,
-        unsure = q.unsure OR q.token <> '\x00000000000000000000000000000000'::bytea,
+        unsure = q.unsure OR q.token <> E'\\x00000000000000000000000000000000'::bytea,
         token = sqlc.arg(token)::bytea,
         leased_by = sqlc.arg(worker)::bigint,
         leased_until = (SELECT s.until FROM stamp AS s)
@@ -448,12 +448,12 @@ WITH given_back AS (
     UPDATE outbox.queue AS q
     SET attempt = q.attempt - 1,
         unsure = q.unsure OR (sqlc.arg(unsures)::boolean[])[width_bucket(q.message_id, sqlc.arg(ids)::bigint[])],
-        token = '\x00000000000000000000000000000000',
+        token = E'\\x00000000000000000000000000000000',
         leased_until = '0001-01-01 00:00:00+00',
         leased_by = 0
     WHERE q.message_id = ANY (sqlc.arg(ids)::bigint[])
         AND q.token = (sqlc.arg(tokens)::bytea[])[width_bucket(q.message_id, sqlc.arg(ids)::bigint[])]
-        AND q.token <> '\x00000000000000000000000000000000'::bytea
+        AND q.token <> E'\\x00000000000000000000000000000000'::bytea
     RETURNING q.message_id, q.order_key
 ),
 freed AS (

@@ -16,7 +16,7 @@ WITH gone AS (
         AND q.target = sqlc.arg(target)::text
         AND (sqlc.arg(all_tenants)::boolean OR q.tenant = ANY (sqlc.arg(scope)::text[]))
         -- Without this, accept_late would take the token that everybody knows for that of a message nobody holds.
-        AND q.token <> '\x00000000000000000000000000000000'::bytea
+        AND q.token <> E'\\x00000000000000000000000000000000'::bytea
         AND (sqlc.arg(accept_late)::boolean OR q.leased_until > clock_timestamp())
     RETURNING q.message_id, q.attempt, q.epoch, q.replays, q.replayed_at, q.leased_by, q.order_key
 ),
@@ -43,7 +43,7 @@ WITH gone AS (
         AND q.target = sqlc.arg(target)::text
         AND (sqlc.arg(all_tenants)::boolean OR q.tenant = ANY (sqlc.arg(scope)::text[]))
         -- Without this, accept_late would take the token that everybody knows for that of a message nobody holds.
-        AND q.token <> '\x00000000000000000000000000000000'::bytea
+        AND q.token <> E'\\x00000000000000000000000000000000'::bytea
         AND (sqlc.arg(accept_late)::boolean OR q.leased_until > clock_timestamp())
     RETURNING q.message_id, q.attempt, q.epoch, q.replays, q.replayed_at, q.leased_by, q.order_key
 ),
@@ -86,7 +86,7 @@ retried AS (
         attempt = q.attempt - CASE WHEN sqlc.arg(unspent)::boolean THEN 1 ELSE 0 END,
         unsure = (sqlc.arg(unsures)::boolean[])[width_bucket(q.message_id, sqlc.arg(ids)::bigint[])],
         last_error = (sqlc.arg(last_errors)::text[])[width_bucket(q.message_id, sqlc.arg(ids)::bigint[])],
-        token = '\x00000000000000000000000000000000',
+        token = E'\\x00000000000000000000000000000000',
         leased_until = '0001-01-01 00:00:00+00',
         leased_by = 0
     WHERE q.message_id = ANY (ARRAY(SELECT m.message_id FROM mine AS m WHERE NOT m.aged))
@@ -165,7 +165,7 @@ WITH parked AS (
     SET state = 1,
         unsure = true,
         last_error = (sqlc.arg(last_errors)::text[])[width_bucket(q.message_id, sqlc.arg(ids)::bigint[])],
-        token = '\x00000000000000000000000000000000',
+        token = E'\\x00000000000000000000000000000000',
         leased_until = '0001-01-01 00:00:00+00',
         leased_by = 0
     WHERE q.message_id = ANY (sqlc.arg(ids)::bigint[])
@@ -193,7 +193,7 @@ SELECT
         s.outcome,
         CASE
             WHEN q.state = 1 THEN 'parked'
-            WHEN q.token <> '\x00000000000000000000000000000000'::bytea AND q.leased_until > clock_timestamp() THEN 'leased'
+            WHEN q.token <> E'\\x00000000000000000000000000000000'::bytea AND q.leased_until > clock_timestamp() THEN 'leased'
             ELSE 'pending'
         END
     )::text AS state,
@@ -201,7 +201,7 @@ SELECT
     COALESCE(s.attempt, q.attempt, 0)::integer AS attempt,
     COALESCE(s.cause, '')::text AS cause,
     COALESCE(s.reason, q.last_error, '')::text AS reason,
-    (q.token IS NOT NULL AND q.token <> '\x00000000000000000000000000000000'::bytea)::boolean AS held
+    (q.token IS NOT NULL AND q.token <> E'\\x00000000000000000000000000000000'::bytea)::boolean AS held
 FROM outbox.message AS m
 LEFT JOIN outbox.settlement AS s ON s.message_id = m.id
 LEFT JOIN outbox.queue AS q ON q.message_id = m.id

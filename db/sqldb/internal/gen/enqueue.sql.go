@@ -142,7 +142,7 @@ const findKeys = `-- name: FindKeys :many
 SELECT
     k.ordinal::integer AS ordinal,
     m.id,
-    m.digest,
+    (m.digest = k.digest)::boolean AS same_digest,
     COALESCE(
         s.outcome,
         CASE WHEN q.state = 1 THEN 'parked' WHEN q.leased_until > clock_timestamp() THEN 'leased' ELSE 'pending' END
@@ -152,7 +152,8 @@ FROM (
         generate_subscripts($1::text[], 1) AS ordinal,
         unnest($1::text[]) AS tenant,
         unnest($2::text[]) AS consumer,
-        unnest($3::text[]) AS key
+        unnest($3::text[]) AS key,
+        unnest($4::bytea[]) AS digest
 ) AS k
 CROSS JOIN LATERAL (
     SELECT x.id, x.digest
@@ -168,20 +169,27 @@ type FindKeysParams struct {
 	Tenants   []string
 	Consumers []string
 	Keys      []string
+	Digests   [][]byte
 }
 
 type FindKeysRow struct {
-	Ordinal int32
-	ID      int64
-	Digest  []byte
-	State   string
+	Ordinal    int32
+	ID         int64
+	SameDigest bool
+	State      string
 }
 
 // FindKeys says what stands under the given keys: for the inputs that Enqueue did not store. It runs as a second statement, since
-// the first cannot see the winner of a race. State: the outcome of a settled message, else pending, leased or parked.
+// the first cannot see the winner of a race. State: the outcome of a settled message, else pending, leased or parked. Digests are compared here:
+// a caller's bytea_output may be one that its driver cannot read.
 // Guard: exact (tenant, consumer, key). Index: message_key_unique, then the primary keys. Locks: none.
 func (q *Queries) FindKeys(ctx context.Context, db DBTX, arg FindKeysParams) ([]FindKeysRow, error) {
-	rows, err := db.QueryContext(ctx, findKeys, pq.Array(arg.Tenants), pq.Array(arg.Consumers), pq.Array(arg.Keys))
+	rows, err := db.QueryContext(ctx, findKeys,
+		pq.Array(arg.Tenants),
+		pq.Array(arg.Consumers),
+		pq.Array(arg.Keys),
+		pq.Array(arg.Digests),
+	)
 	if err != nil {
 		return nil, err
 	}
@@ -192,7 +200,7 @@ func (q *Queries) FindKeys(ctx context.Context, db DBTX, arg FindKeysParams) ([]
 		if err := rows.Scan(
 			&i.Ordinal,
 			&i.ID,
-			&i.Digest,
+			&i.SameDigest,
 			&i.State,
 		); err != nil {
 			return nil, err

@@ -19,7 +19,7 @@ WITH gone AS (
     WHERE q.message_id = ANY ($2::bigint[])
         AND ($3::boolean OR q.tenant = ANY ($4::text[]))
         AND (q.order_key = ''
-            OR q.token = '\x00000000000000000000000000000000'::bytea
+            OR q.token = E'\\x00000000000000000000000000000000'::bytea
             -- Read with the snapshot that the deletion of order leases has, even where the row itself was waited for.
             OR q.token = ANY (ARRAY(SELECT s.token FROM outbox.queue AS s WHERE s.message_id = ANY ($2::bigint[]))))
     RETURNING q.message_id, q.attempt, q.epoch, q.replays, q.replayed_at, q.state, q.tenant, q.order_key
@@ -152,12 +152,12 @@ theirs AS (
     SELECT s.message_id, s.token
     FROM seen AS s
     WHERE s.leased_by = ANY (ARRAY(SELECT w.id FROM outbox.worker AS w WHERE w.name = $3::text))
-        AND s.token <> '\x00000000000000000000000000000000'::bytea
+        AND s.token <> E'\\x00000000000000000000000000000000'::bytea
         AND ($4::boolean OR s.tenant = ANY ($5::text[]))
 ),
 released AS (
     UPDATE outbox.queue AS q
-    SET token = '\x00000000000000000000000000000000',
+    SET token = E'\\x00000000000000000000000000000000',
         leased_until = '0001-01-01 00:00:00+00',
         leased_by = 0,
         unsure = true

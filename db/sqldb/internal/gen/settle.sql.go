@@ -18,7 +18,7 @@ SELECT
         s.outcome,
         CASE
             WHEN q.state = 1 THEN 'parked'
-            WHEN q.token <> '\x00000000000000000000000000000000'::bytea AND q.leased_until > clock_timestamp() THEN 'leased'
+            WHEN q.token <> E'\\x00000000000000000000000000000000'::bytea AND q.leased_until > clock_timestamp() THEN 'leased'
             ELSE 'pending'
         END
     )::text AS state,
@@ -26,7 +26,7 @@ SELECT
     COALESCE(s.attempt, q.attempt, 0)::integer AS attempt,
     COALESCE(s.cause, '')::text AS cause,
     COALESCE(s.reason, q.last_error, '')::text AS reason,
-    (q.token IS NOT NULL AND q.token <> '\x00000000000000000000000000000000'::bytea)::boolean AS held
+    (q.token IS NOT NULL AND q.token <> E'\\x00000000000000000000000000000000'::bytea)::boolean AS held
 FROM outbox.message AS m
 LEFT JOIN outbox.settlement AS s ON s.message_id = m.id
 LEFT JOIN outbox.queue AS q ON q.message_id = m.id
@@ -175,7 +175,7 @@ WITH gone AS (
         AND q.target = $5::text
         AND ($6::boolean OR q.tenant = ANY ($7::text[]))
         -- Without this, accept_late would take the token that everybody knows for that of a message nobody holds.
-        AND q.token <> '\x00000000000000000000000000000000'::bytea
+        AND q.token <> E'\\x00000000000000000000000000000000'::bytea
         AND ($8::boolean OR q.leased_until > clock_timestamp())
     RETURNING q.message_id, q.attempt, q.epoch, q.replays, q.replayed_at, q.leased_by, q.order_key
 ),
@@ -252,7 +252,7 @@ WITH gone AS (
         AND q.target = $4::text
         AND ($5::boolean OR q.tenant = ANY ($6::text[]))
         -- Without this, accept_late would take the token that everybody knows for that of a message nobody holds.
-        AND q.token <> '\x00000000000000000000000000000000'::bytea
+        AND q.token <> E'\\x00000000000000000000000000000000'::bytea
         AND ($7::boolean OR q.leased_until > clock_timestamp())
     RETURNING q.message_id, q.attempt, q.epoch, q.replays, q.replayed_at, q.leased_by, q.order_key
 ),
@@ -315,7 +315,7 @@ WITH parked AS (
     SET state = 1,
         unsure = true,
         last_error = ($1::text[])[width_bucket(q.message_id, $2::bigint[])],
-        token = '\x00000000000000000000000000000000',
+        token = E'\\x00000000000000000000000000000000',
         leased_until = '0001-01-01 00:00:00+00',
         leased_by = 0
     WHERE q.message_id = ANY ($2::bigint[])
@@ -404,7 +404,7 @@ retried AS (
         attempt = q.attempt - CASE WHEN $9::boolean THEN 1 ELSE 0 END,
         unsure = ($10::boolean[])[width_bucket(q.message_id, $2::bigint[])],
         last_error = ($11::text[])[width_bucket(q.message_id, $2::bigint[])],
-        token = '\x00000000000000000000000000000000',
+        token = E'\\x00000000000000000000000000000000',
         leased_until = '0001-01-01 00:00:00+00',
         leased_by = 0
     WHERE q.message_id = ANY (ARRAY(SELECT m.message_id FROM mine AS m WHERE NOT m.aged))

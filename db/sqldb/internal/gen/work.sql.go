@@ -177,10 +177,13 @@ SELECT
     set_config('enable_seqscan', 'off', true),
     set_config('enable_bitmapscan', 'off', true),
     set_config('enable_sort', 'off', true),
-    set_config('jit', 'off', true)
+    set_config('jit', 'off', true),
+    set_config('bytea_output', 'hex', true),
+    set_config('DateStyle', 'ISO', true)
 `
 
-// Settings are the planner settings of a transaction of our own: with them a plan cached on an empty queue stays right on a full one.
+// Settings are those of a transaction of our own. With the planner's a plan cached on an empty queue stays right on a full one; the formats are
+// those that a driver reads where it asks for text.
 // Guard: none. Index: none. Locks: none.
 func (q *Queries) Settings(ctx context.Context, db DBTX) error {
 	_, err := db.ExecContext(ctx, settings)
