@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"runtime"
 	"slices"
 	"testing"
 	"time"
@@ -111,6 +112,7 @@ func TestCustomBackoffIsContained(t *testing.T) {
 		"is capped":      {func(int) time.Duration { return math.MaxInt64 }, time.Minute, 0},
 		"panics":         {func(int) time.Duration { panic("boom") }, 8 * time.Second, 2},
 		"panics err":     {func(int) time.Duration { panic(errors.New("boom")) }, 8 * time.Second, 2},
+		"ends goroutine": {func(int) time.Duration { runtime.Goexit(); return 0 }, 8 * time.Second, 2},
 		"is negative":    {func(int) time.Duration { return -1 }, 8 * time.Second, 2},
 		"is most":        {func(int) time.Duration { return math.MinInt64 }, 8 * time.Second, 2},
 		"is zero":        {func(int) time.Duration { return 0 }, 8 * time.Second, 2},

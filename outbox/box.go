@@ -29,16 +29,17 @@ type Config struct {
 	MaxPayload int
 	// Kinds, when set, are the only kinds Enqueue accepts.
 	Kinds []string
-	// Redact rewrites error texts and handler results before they are stored and logged, to take secrets out. If it panics, the text is not
-	// stored. An Observer sees an Outcome as the handler gave it.
+	// Redact rewrites error texts and handler results before they are stored and logged, to take secrets out. If it panics or ends its
+	// goroutine, the text is not stored. An Observer sees an Outcome as the handler gave it.
 	Redact func(text string) string
 	// Observer is told what happens. Nil is off.
 	Observer *Observer
-	// Logger gets one record at WARN for each dead letter, and for application code that was contained. Default slog.Default().
+	// Logger gets one record at WARN for each dead letter, and for application code that was contained. What its handler does cannot harm the
+	// caller. Default slog.Default().
 	Logger *slog.Logger
 }
 
-// A Box enqueues effects and hands out, settles and manages the messages they become. It starts no goroutine and holds no connection;
+// A Box enqueues effects and hands out, settles and manages the messages they become. It keeps no goroutine and holds no connection;
 // its methods may be called from several goroutines at once. It implements db.Committer.
 type Box struct {
 	store      db.Store
@@ -73,26 +74,27 @@ func New(store db.Store, config Config) (*Box, error) {
 	if err := found.err(); err != nil {
 		return nil, failed("new", err)
 	}
-	box := &Box{
+	observer := Observers(config.Observer)
+	logger := config.Logger
+	if logger == nil {
+		logger = slog.Default()
+	}
+	return &Box{
 		store:      store,
 		policy:     policy,
 		maxPayload: maxPayload,
 		kinds:      kinds,
 		redact:     config.Redact,
-		observer:   Observers(config.Observer),
-		log:        config.Logger,
+		observer:   observer,
+		log:        slog.New(guardedLog{logger.Handler(), observer}),
 		committed:  flags{all: map[chan struct{}]struct{}{}},
-	}
-	if box.log == nil {
-		box.log = slog.Default()
-	}
-	return box, nil
+	}, nil
 }
 
 // Observer is the box's observer made safe to call: no field is nil and no panic comes through. The sender reports through it.
 func (b *Box) Observer() *Observer { return b.observer }
 
-// Logger is the box's logger, never nil.
+// Logger is the box's logger made safe to call, never nil. The sender logs through it.
 func (b *Box) Logger() *slog.Logger { return b.log }
 
 // Redacted is an error text as a settlement keeps it: what Config.Redact makes of it, fit to be stored and logged, at most 4 KiB. The sender

@@ -21,7 +21,7 @@
 // # What the package does not do
 //
 // It owns no connection, no transaction and no migration: those are the store's (db/pgxdb, db/sqldb), the caller's and package schema's. It
-// starts no goroutine. It decodes no payload. It writes no SQL.
+// leaves no goroutine behind. It decodes no payload. It writes no SQL.
 //
 // # Errors
 //

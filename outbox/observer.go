@@ -2,13 +2,15 @@ package outbox
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"time"
 )
 
 // An Observer is told what happens, for metrics and traces. Any field may be nil. The functions are called after the fact, but for Propagate
-// and HandlerStarting, in the caller's goroutine, so they must be quick and safe for concurrent use; one that panics is contained. Slices
-// belong to the caller. Several become one by Observers.
+// and HandlerStarting, and the caller waits for them, so they must be quick; they must be safe for concurrent use. One that panics is
+// contained. One that ends its goroutine is too, but for Propagate, Enqueued, Settled, HandlerStarting and HandlerDone: these are called in
+// the goroutine of the caller, as they are called most. Slices belong to the caller. Several become one by Observers.
 type Observer struct {
 	// Propagate gives the trace context of ctx, which then travels in the metadata of every effect enqueued under ctx and is no part of its
 	// content. Of the names traceparent, tracestate and baggage, in that order, as many as make at most 2 KiB; all else is left out.
@@ -43,16 +45,28 @@ type Observer struct {
 	Purged func(ctx context.Context, state State, count int)
 	// JanitorDone: a janitor's tick ended at that time; nil is success.
 	JanitorDone func(ctx context.Context, at time.Time, err error)
-	// Contained: code of the application (an observer, a backoff, a redactor) panicked or answered nonsense and was passed by.
+	// Contained: code of the application (an observer, a backoff, a redactor, a log handler) panicked, ended its goroutine or answered nonsense
+	// and was passed by.
 	Contained func(what string, problem any)
 }
 
-// contain calls f and reports its panic instead of passing it on.
+// errEnded is the problem with code of the application that ended its goroutine, as FailNow of a test does.
+var errEnded = errors.New("ended its goroutine (runtime.Goexit)")
+
+// contain calls f and reports its panic instead of passing it on. f has a goroutine of its own, since one that it ends cannot be saved.
 func contain[T any](f func() T) (value T, problem error) {
-	defer func() {
-		if p := recover(); p != nil {
-			problem = fmt.Errorf("panicked: %v", p)
-		}
+	problem = errEnded
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		defer func() {
+			if p := recover(); p != nil {
+				problem = fmt.Errorf("panicked: %v", p) // which may end the goroutine in turn
+			}
+		}()
+		value = f()
+		problem = nil
 	}()
-	return f(), nil
+	<-done
+	return value, problem
 }

@@ -19,14 +19,14 @@ func Observers(all ...*Observer) *Observer {
 
 type observers []*Observer
 
-// contained tells all of them of a problem; a panic about a panic is dropped.
+// contained tells all of them of a problem; a problem with that is dropped.
 func (all observers) contained(what string, problem any) {
 	for _, o := range all {
 		if o.Contained != nil {
-			func() {
-				defer func() { _ = recover() }()
+			_, _ = contain(func() any {
 				o.Contained(what, problem)
-			}()
+				return nil
+			})
 		}
 	}
 }
@@ -39,15 +39,33 @@ func (all observers) tell(function string, call func(*Observer)) {
 }
 
 func (all observers) guarded(function string, o *Observer, call func(*Observer)) {
+	var problem any = errEnded // then this tells why the caller's goroutine ended with it
 	defer func() {
-		if problem := recover(); problem != nil {
+		if p := recover(); p != nil {
+			problem = p
+		}
+		if problem != nil {
 			all.contained("Observer."+function, problem)
 		}
 	}()
 	call(o)
+	problem = nil
 }
 
-// joined is an Observer without nil fields whose functions cannot break their caller.
+// tellApart is tell for what does not happen for each message: it costs a goroutine, which the function may end.
+func (all observers) tellApart(function string, call func(*Observer)) {
+	for _, o := range all {
+		_, problem := contain(func() any {
+			call(o)
+			return nil
+		})
+		if problem != nil {
+			all.contained("Observer."+function, problem)
+		}
+	}
+}
+
+// joined is an Observer without nil fields whose panics do not reach the caller.
 func (all observers) joined() *Observer {
 	return &Observer{
 		Propagate:       all.propagate,
@@ -61,7 +79,7 @@ func (all observers) joined() *Observer {
 			})
 		},
 		Leased: func(ctx context.Context, messages []Message) {
-			all.tell("Leased", func(o *Observer) {
+			all.tellApart("Leased", func(o *Observer) {
 				if o.Leased != nil && len(messages) > 0 {
 					o.Leased(ctx, messages)
 				}
@@ -75,28 +93,28 @@ func (all observers) joined() *Observer {
 			})
 		},
 		Retried: func(ctx context.Context, message Message, outcome Outcome, delay time.Duration) {
-			all.tell("Retried", func(o *Observer) {
+			all.tellApart("Retried", func(o *Observer) {
 				if o.Retried != nil {
 					o.Retried(ctx, message, outcome, delay)
 				}
 			})
 		},
 		Dead: func(ctx context.Context, burial Burial) {
-			all.tell("Dead", func(o *Observer) {
+			all.tellApart("Dead", func(o *Observer) {
 				if o.Dead != nil {
 					o.Dead(ctx, burial)
 				}
 			})
 		},
 		LeaseLost: func(ctx context.Context, message Message) {
-			all.tell("LeaseLost", func(o *Observer) {
+			all.tellApart("LeaseLost", func(o *Observer) {
 				if o.LeaseLost != nil {
 					o.LeaseLost(ctx, message)
 				}
 			})
 		},
 		GivenBack: func(ctx context.Context, messages []Message) {
-			all.tell("GivenBack", func(o *Observer) {
+			all.tellApart("GivenBack", func(o *Observer) {
 				if o.GivenBack != nil && len(messages) > 0 {
 					o.GivenBack(ctx, messages)
 				}
@@ -110,35 +128,35 @@ func (all observers) joined() *Observer {
 			})
 		},
 		Rescan: func(ctx context.Context, consumer *Consumer, took time.Duration) {
-			all.tell("Rescan", func(o *Observer) {
+			all.tellApart("Rescan", func(o *Observer) {
 				if o.Rescan != nil {
 					o.Rescan(ctx, consumer, took)
 				}
 			})
 		},
 		Listening: func(ctx context.Context, up bool) {
-			all.tell("Listening", func(o *Observer) {
+			all.tellApart("Listening", func(o *Observer) {
 				if o.Listening != nil {
 					o.Listening(ctx, up)
 				}
 			})
 		},
 		Measured: func(ctx context.Context, stats Stats, pauses []Pause) {
-			all.tell("Measured", func(o *Observer) {
+			all.tellApart("Measured", func(o *Observer) {
 				if o.Measured != nil {
 					o.Measured(ctx, stats, pauses)
 				}
 			})
 		},
 		Purged: func(ctx context.Context, state State, count int) {
-			all.tell("Purged", func(o *Observer) {
+			all.tellApart("Purged", func(o *Observer) {
 				if o.Purged != nil {
 					o.Purged(ctx, state, count)
 				}
 			})
 		},
 		JanitorDone: func(ctx context.Context, at time.Time, err error) {
-			all.tell("JanitorDone", func(o *Observer) {
+			all.tellApart("JanitorDone", func(o *Observer) {
 				if o.JanitorDone != nil {
 					o.JanitorDone(ctx, at, err)
 				}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"reflect"
+	"runtime"
 	"slices"
 	"strings"
 	"testing"
@@ -12,18 +13,29 @@ import (
 // Whatever function is called, each observer hears of it although the one before panics, and all hear of the panic.
 func TestObserversTellEach(t *testing.T) {
 	t.Parallel()
+	observersTellEach(t, func() { panic("out of order") }, func(string) bool { return true })
+}
+
+// One that ends its goroutine ends the caller's where that is what the functions run in.
+func TestObserversEndTheirGoroutine(t *testing.T) {
+	t.Parallel()
+	callers := []string{"Propagate", "Enqueued", "Settled", "HandlerStarting", "HandlerDone"}
+	observersTellEach(t, runtime.Goexit, func(field string) bool { return !slices.Contains(callers, field) })
+}
+
+func observersTellEach(t *testing.T, fail func(), goesOn func(field string) bool) {
 	var heard []string
-	observer := func(name string, panics bool) *Observer {
+	observer := func(name string, fails bool) *Observer {
 		o := &Observer{}
 		for field, value := range reflect.ValueOf(o).Elem().Fields() {
 			value.Set(reflect.MakeFunc(value.Type(), func(args []reflect.Value) []reflect.Value {
 				if field.Name == "Contained" {
 					heard = append(heard, fmt.Sprint(name, " contained ", args[0]))
-					panic("also here")
+					fail()
 				}
 				heard = append(heard, name+" "+field.Name)
-				if panics {
-					panic("out of order")
+				if fails {
+					fail()
 				}
 				if value.Type().NumOut() == 0 {
 					return nil
@@ -53,9 +65,20 @@ func TestObserversTellEach(t *testing.T) {
 				args = append(args, reflect.Zero(in))
 			}
 		}
-		function.Call(args)
-		panicked := "contained Observer." + field.Name
-		if want := []string{"a " + field.Name, "a " + panicked, "b " + panicked, "b " + field.Name}; !slices.Equal(heard, want) {
+		ended := make(chan struct{})
+		go func() {
+			defer close(ended)
+			function.Call(args)
+		}()
+		<-ended
+		failed := "contained Observer." + field.Name
+		want := []string{"a " + field.Name, "a " + failed, "b " + failed}
+		if goesOn(field.Name) {
+			want = append(want, "b "+field.Name)
+		} else {
+			want = append(want, want[1:]...) // the box joins them once more
+		}
+		if !slices.Equal(heard, want) {
 			t.Errorf("heard %q, want %q", heard, want)
 		}
 	}

@@ -25,7 +25,7 @@ type Policy struct {
 	// most 100; NoJitter for none.
 	Jitter int
 	// Backoff replaces the doubling: it is given the number of the retry, from one. Its answer is still capped by MaxDelay and jittered. If
-	// it panics or answers with less than a nanosecond, the doubling serves instead and the first such answer is logged.
+	// it panics, ends its goroutine or answers with less than a nanosecond, the doubling serves instead and the first time is logged.
 	Backoff func(retry int) time.Duration
 	// MaxAge is how old a message may be when it is leased or retried; a message that is older is dead. It can only shorten the age its
 	// producer gave it. Default 24 hours, at most 100 years; NoMaxAge for none.

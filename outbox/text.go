@@ -16,7 +16,7 @@ func (b *Box) storable(text string, limit int) string {
 		redacted, problem := contain(func() string { return b.redact(text) })
 		if problem != nil {
 			b.observer.Contained("Config.Redact", problem)
-			redacted = "(withheld: the redactor panicked)" // what it panicked with may hold the secret
+			redacted = "(withheld: the redactor failed)" // what it panicked with may hold the secret
 		}
 		text = cut(redacted, longestText)
 	}

@@ -55,8 +55,14 @@ func inBubbleOver(t *testing.T, config memdb.Config, policy outbox.Policy, test 
 // observe gives the bench a box with an observer.
 func (b *bench) observe(observer *outbox.Observer) {
 	b.Helper()
+	b.open(outbox.Config{Logger: b.log.logger(), Observer: observer})
+}
+
+// open gives the bench a box of that configuration.
+func (b *bench) open(config outbox.Config) {
+	b.Helper()
 	var err error
-	if b.box, err = outbox.New(b.store, outbox.Config{Logger: b.log.logger(), Observer: observer}); err != nil {
+	if b.box, err = outbox.New(b.store, config); err != nil {
 		b.Fatal(err)
 	}
 	if b.consumer, err = b.box.Consumer("wallets", "ledger", b.consumer.Policy()); err != nil {

@@ -60,22 +60,26 @@ func (w *worker) start(h *held, now time.Time) {
 	go w.perform(h)
 }
 
-// perform runs a handler in a goroutine of its own, whose last act is to send the event, however the handler ends.
+// perform runs a handler in a goroutine of its own, whose last act is to send the event, however the handler or what is told of it ends.
 func (w *worker) perform(h *held) {
 	a := attempt{Handler: h.handler, message: h.Message}
 	a.fail(errGoexit)
 	ctx := h.context
+	var done time.Time
+	var interrupted bool
+	defer func() { w.events <- func() { w.finish(h, a.outcome, interrupted, done) } }()
+	defer func() { w.observer.HandlerDone(ctx, h.Message, a.outcome, done.Sub(h.started)) }()
+	defer func() {
+		a.doubt()
+		interrupted = a.interrupted(context.Cause(h.context))
+		done = time.Now()
+	}()
 	defer func() {
 		if problem := recover(); problem != nil {
-			err := fmt.Errorf("handler panicked: %v", problem)
-			w.log.Error("handler panicked", "message", h.Message, "panic", w.box.Redacted(err.Error()), "stack", string(debug.Stack()))
+			err := fmt.Errorf("handler panicked: %v", problem) // which may end the goroutine
 			a.fail(err)
+			w.log.Error("handler panicked", "message", h.Message, "panic", w.box.Redacted(err.Error()), "stack", string(debug.Stack()))
 		}
-		a.doubt()
-		done := time.Now()
-		interrupted := a.interrupted(context.Cause(h.context))
-		defer func() { w.events <- func() { w.finish(h, a.outcome, interrupted, done) } }() // though the observer ends this goroutine
-		w.observer.HandlerDone(ctx, h.Message, a.outcome, done.Sub(h.started))
 	}()
 	ctx = w.observer.HandlerStarting(ctx, h.Message)
 	a.run(ctx)

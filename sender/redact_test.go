@@ -12,13 +12,7 @@ import (
 func TestPanicsAreRedacted(t *testing.T) {
 	inBubble(t, outbox.Policy{}, func(b *bench) {
 		redact := func(text string) string { return strings.ReplaceAll(text, "hunter2", "***") }
-		var err error
-		if b.box, err = outbox.New(b.store, outbox.Config{Logger: b.log.logger(), Redact: redact}); err != nil {
-			b.Fatal(err)
-		}
-		if b.consumer, err = b.box.Consumer("wallets", "ledger", outbox.Policy{}); err != nil {
-			b.Fatal(err)
-		}
+		b.open(outbox.Config{Logger: b.log.logger(), Redact: redact})
 		id := b.enqueue(effect("a"))[0]
 		b.runOnce(b.sender(Config{Handlers: doing(func(context.Context, outbox.Message) error { panic("password hunter2") })}))
 		if lines := b.log.lines("password ***"); len(lines) != 1 || len(b.log.lines("hunter2")) != 0 {
