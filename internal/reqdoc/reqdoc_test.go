@@ -56,6 +56,9 @@ func TestOtherPackage(t *testing.T) { helper.Same(t) }
 // Shows: S1.4
 func TestNothing(t *testing.T) { _, _ = setUp(t), fmt.Errorf("%s", error(nil).Error()) }
 func setUp(t *testing.T) int { t.Fatal("cannot"); return 0 }
+// Shows: S1.4
+func TestRunsNothing(t *testing.T) { inWorld(t, func(int) {}) }
+func inWorld(t *testing.T, body func(int)) { body(setUp(t)); t.Cleanup(func() { t.Error("cannot") }) }
 // Shows: S1.5
 func notATest() {}
 // It says nothing.
@@ -74,7 +77,7 @@ func TestProblems(t *testing.T) {
 	const text = "| S1.1 | one | A | stale |\n| S1.2 | two | planned | |\n| S1.3 | three |  | |\n| S1.4 | four | D | |\n| S1.6 | six | F | |\n"
 	got := strings.Join(problems(text, "| I1 | holds |", found), "\n")
 	for _, want := range []string{
-		"p/p_test.go:14:1: Shows stands above no test",
+		"p/p_test.go:17:1: Shows stands above no test",
 		"S1.2 is planned, but shown by [TestHelper](../p/p_test.go)",
 		"S1.3 has an empty cell",
 		"S1.6 is shown by no test",
@@ -82,12 +85,13 @@ func TestProblems(t *testing.T) {
 		"TestOtherPackage shows S9.9, which does not exist",
 		"TestOtherPackage shows I9, which does not exist",
 		"TestNothing cannot fail",
+		"TestRunsNothing cannot fail",
 	} {
 		if !strings.Contains(got, want) {
 			t.Errorf("not told: %s", want)
 		}
 	}
-	if lines := strings.Count(got, "\n") + 1; lines != 8 {
+	if lines := strings.Count(got, "\n") + 1; lines != 9 {
 		t.Errorf("%d problems:\n%s", lines, got)
 	}
 	if first, _, _ := strings.Cut(fill(text, found.tests), "\n"); first != "| S1.1 | one | A | [TestBody](../p/p_test.go) |" {

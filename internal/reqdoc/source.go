@@ -147,8 +147,7 @@ func isTest(f *ast.FuncDecl) bool {
 
 var failing = []string{"Error", "Errorf", "Fatal", "Fatalf", "Fail", "FailNow"}
 
-// asserts says whether a test can fail by its own doing: in its body, or in a function it names that returns nothing. One that returns
-// something is there for that, and fails only when it cannot give it.
+// asserts says whether a test can fail by its own doing: in its body, or in a check that it names.
 func asserts(f function, functions map[string][]function, seen map[*ast.FuncDecl]bool) bool {
 	if seen[f.FuncDecl] {
 		return false
@@ -173,9 +172,20 @@ func asserts(f function, functions map[string][]function, seen map[*ast.FuncDecl
 			key = f.dir + "." + n.Name
 		}
 		for _, called := range functions[key] {
-			yes = yes || called.Type.Results == nil && asserts(called, functions, seen)
+			yes = yes || checks(called.Type) && asserts(called, functions, seen)
 		}
 		return !yes
 	})
 	return yes
+}
+
+// checks tells helpers that look at something from those that set it up, which fail only when they cannot: one that returns something is
+// there to give it, and one that takes a function of something, such as func(*bench), is there to run that.
+func checks(f *ast.FuncType) bool {
+	for _, parameter := range f.Params.List {
+		if body, ok := parameter.Type.(*ast.FuncType); ok && len(body.Params.List) > 0 && body.Results == nil {
+			return false
+		}
+	}
+	return f.Results == nil
 }
