@@ -58,7 +58,7 @@ func (b *Box) decide(c *Consumer, s Settling) decision {
 // snooze bounds what a handler asks for. Zero would come due at once, again and again without spending an attempt.
 func snooze(policy Policy, asked time.Duration) time.Duration {
 	if asked <= 0 {
-		asked = policy.InitialDelay
+		asked = curve(policy.InitialDelay, policy.MaxDelay, 1)
 	}
 	return min(asked, policy.MaxSnooze)
 }

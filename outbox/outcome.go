@@ -117,7 +117,7 @@ func Unknown(err error) error { return mark(err, VerdictUnknown) }
 func Unavailable(err error) error { return mark(err, VerdictUnavailable) }
 
 // Snooze says "not yet": the message comes due again after d without spending an attempt. It works only where Policy.MaxSnooze allows it,
-// which also caps d; elsewhere it is an ordinary failure. A d of zero or less is the policy's InitialDelay.
+// which also caps d; elsewhere it is an ordinary failure. A d of zero or less is the policy's InitialDelay, at most its MaxDelay.
 func Snooze(d time.Duration) error {
 	return &markedError{verdict: VerdictSnoozed, snooze: d, err: fmt.Errorf("snoozed for %v", d)}
 }

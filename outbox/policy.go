@@ -17,9 +17,9 @@ const (
 type Policy struct {
 	// MaxAttempts is the number of leases a message gets. Default 12, at most 10,000.
 	MaxAttempts int
-	// InitialDelay is the delay after the first failed attempt; it doubles with each further one. Default 30 s, at most MaxDelay.
+	// InitialDelay is the delay after the first failed attempt; it doubles with each further one. Default 30 s.
 	InitialDelay time.Duration
-	// MaxDelay caps every delay. Default 15 minutes.
+	// MaxDelay caps every delay, the first one too. Default 15 minutes.
 	MaxDelay time.Duration
 	// Jitter is the percentage by which a delay is shortened at most, always the same for the same message and attempt. Default 20, at
 	// most 100; NoJitter for none.
@@ -85,8 +85,6 @@ func (p Policy) check(found *problems) {
 	}
 	if p.MaxDelay < 0 {
 		found.addf("MaxDelay", "is negative: %v", p.MaxDelay)
-	} else if p.InitialDelay > p.MaxDelay {
-		found.addf("InitialDelay", "of %v is longer than the MaxDelay of %v", p.InitialDelay, p.MaxDelay)
 	}
 	if p.Jitter != NoJitter && (p.Jitter < 0 || p.Jitter > 100) {
 		found.addf("Jitter", "is %d, not between 1 and 100 percent; NoJitter is none", p.Jitter)

@@ -25,9 +25,9 @@ func TestPolicyFillsFromTheBoxAndTheDefaults(t *testing.T) {
 func TestInvalidErrorsNameAllProblems(t *testing.T) {
 	t.Parallel()
 	b := newBench(t, Config{}, Policy{})
-	_, err := b.box.Consumer("", "*", Policy{MaxAttempts: -1, MaxDelay: time.Second, Jitter: 150, MaxAge: -1})
+	_, err := b.box.Consumer("", "*", Policy{MaxAttempts: -1, MaxDelay: -1, Jitter: 150, MaxAge: -1})
 	const want = "outbox: consumer: invalid: Consumer is blank; Target is the wildcard *, which no name may be; " +
-		"MaxAttempts is -1, not between 1 and 10000; InitialDelay of 30s is longer than the MaxDelay of 1s; " +
+		"MaxAttempts is -1, not between 1 and 10000; MaxDelay is negative: -1ns; " +
 		"Jitter is 150, not between 1 and 100 percent; NoJitter is none; MaxAge is negative: -1ns"
 	if err == nil || err.Error() != want || !errors.Is(err, ErrInvalid) {
 		t.Errorf("got  %v\nwant %s", err, want)

@@ -23,7 +23,7 @@ var failures = rapid.OneOf(
 func drawPolicy(c *court) outbox.Policy {
 	longest := time.Duration(rapid.Int64Range(1, math.MaxInt64).Draw(c.T, "longest delay"))
 	return outbox.Policy{
-		InitialDelay: time.Duration(rapid.Int64Range(1, int64(longest)).Draw(c.T, "first delay")),
+		InitialDelay: time.Duration(rapid.Int64Range(1, math.MaxInt64).Draw(c.T, "first delay")),
 		MaxDelay:     longest,
 		Jitter:       rapid.OneOf(rapid.IntRange(1, 100), rapid.Just(outbox.NoJitter)).Draw(c.T, "jitter"),
 	}

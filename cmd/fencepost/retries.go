@@ -44,9 +44,6 @@ function of its own cannot be told.`,
 		if err != nil {
 			return err
 		}
-		if policy.InitialDelay > policy.MaxDelay {
-			return usagef("--initial-delay is longer than --max-delay")
-		}
 		return c.withBox(cmd, func(ctx context.Context, box *outbox.Box) error {
 			details, err := showMessage(ctx, box, scope(), id)
 			if err != nil {

@@ -29,20 +29,17 @@ func refuseConstruction(f *fixture) {
 		field  string
 		policy outbox.Policy
 	}{
-		"B12 negative attempts":         {"MaxAttempts", outbox.Policy{MaxAttempts: math.MinInt}},
-		"B12 10,001 attempts":           {"MaxAttempts", outbox.Policy{MaxAttempts: 10_001}},
-		"B12 most attempts":             {"MaxAttempts", outbox.Policy{MaxAttempts: math.MaxInt}},
-		"B28 negative delay":            {"InitialDelay", outbox.Policy{InitialDelay: -1}},
-		"B28 negative cap":              {"MaxDelay", outbox.Policy{MaxDelay: -1}},
-		"B28 delay over the cap":        {"InitialDelay", outbox.Policy{InitialDelay: time.Hour}},
-		"B28 jitter of 150 %":           {"Jitter", outbox.Policy{Jitter: 150}},
-		"B28 negative jitter":           {"Jitter", outbox.Policy{Jitter: -1}},
-		"B28 negative age":              {"MaxAge", outbox.Policy{MaxAge: -1}},
-		"B28 age over 100 years":        {"MaxAge", outbox.Policy{MaxAge: outbox.NoMaxAge - 1}},
-		"B28 negative snooze":           {"MaxSnooze", outbox.Policy{MaxSnooze: -1}},
-		"B28 the first of many":         {"MaxAttempts", outbox.Policy{MaxAttempts: -1, Jitter: -1, MaxSnooze: -1}},
-		"B28 delay over a short cap":    {"InitialDelay", outbox.Policy{MaxDelay: time.Second}},
-		"B28 delay of the longest kind": {"InitialDelay", outbox.Policy{InitialDelay: math.MaxInt64}},
+		"B12 negative attempts":  {"MaxAttempts", outbox.Policy{MaxAttempts: math.MinInt}},
+		"B12 10,001 attempts":    {"MaxAttempts", outbox.Policy{MaxAttempts: 10_001}},
+		"B12 most attempts":      {"MaxAttempts", outbox.Policy{MaxAttempts: math.MaxInt}},
+		"B28 negative delay":     {"InitialDelay", outbox.Policy{InitialDelay: -1}},
+		"B28 negative cap":       {"MaxDelay", outbox.Policy{MaxDelay: -1}},
+		"B28 jitter of 150 %":    {"Jitter", outbox.Policy{Jitter: 150}},
+		"B28 negative jitter":    {"Jitter", outbox.Policy{Jitter: -1}},
+		"B28 negative age":       {"MaxAge", outbox.Policy{MaxAge: -1}},
+		"B28 age over 100 years": {"MaxAge", outbox.Policy{MaxAge: outbox.NoMaxAge - 1}},
+		"B28 negative snooze":    {"MaxSnooze", outbox.Policy{MaxSnooze: -1}},
+		"B28 the first of many":  {"MaxAttempts", outbox.Policy{MaxAttempts: -1, Jitter: -1, MaxSnooze: -1}},
 	} {
 		_, err := f.box.Consumer("wallets", "ledger", refuse.policy)
 		f.refused(row, err, refuse.field)
