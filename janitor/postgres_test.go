@@ -44,13 +44,6 @@ func newRig(t *testing.T) *rig {
 	return &rig{T: t, pool: pool, box: box}
 }
 
-func (r *rig) exec(sql string, args ...any) {
-	r.Helper()
-	if _, err := r.pool.Exec(r.Context(), sql, args...); err != nil {
-		r.Fatal(err)
-	}
-}
-
 func (r *rig) count(sql string) (n int) {
 	r.Helper()
 	if err := r.pool.QueryRow(r.Context(), sql).Scan(&n); err != nil {
