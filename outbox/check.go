@@ -8,8 +8,8 @@ import (
 	"github.com/fencepost-go/fencepost/db"
 )
 
-// CheckSchema compares the tables with what this program works with. It answers ErrSchemaTooOld, ErrSchemaTooNew or db.ErrNoSchema, with
-// both versions and what to do. A program should call it before it enqueues; a sender does before its first lease.
+// CheckSchema compares the tables with what this program works with. It answers ErrSchemaTooOld, ErrSchemaTooNew or db.ErrNoSchema, which
+// say what to do. A program should call it before it enqueues; a sender does before its first lease.
 func (b *Box) CheckSchema(ctx context.Context) error {
 	if err := ctx.Err(); err != nil {
 		return failed("check schema", err)
@@ -18,18 +18,37 @@ func (b *Box) CheckSchema(ctx context.Context) error {
 	versions, err := b.store.ReadVersion(ctx)
 	switch {
 	case errors.Is(err, db.ErrNoSchema):
-		return failed("check schema", fmt.Errorf("schema %q has no tables, this program needs version %d: run `fencepost migrate`: %w",
-			b.store.Schema(), newest, err))
+		return failed("check schema", &noSchemaError{b.store.Schema(), err})
 	case err != nil:
 		return failed("check schema", err)
 	case versions[0] < oldest:
-		return failed("check schema", fmt.Errorf("%w: schema %q is at version %d, this program needs at least %d: run `fencepost migrate`",
-			ErrSchemaTooOld, b.store.Schema(), versions[0], oldest))
+		return failed("check schema", fmt.Errorf("%w: schema %q is at version %d, this program needs at least %d: %s",
+			ErrSchemaTooOld, b.store.Schema(), versions[0], oldest, migrate(b.store.Schema())))
 	case versions[0] > newest:
 		return failed("check schema", fmt.Errorf("%w: schema %q is at version %d, this program knows up to %d: run a newer release of it",
 			ErrSchemaTooNew, b.store.Schema(), versions[0], newest))
 	}
 	return nil
+}
+
+// A noSchemaError says what to do; the cause, which it wraps, has nothing to add.
+type noSchemaError struct {
+	schema string
+	cause  error
+}
+
+func (e *noSchemaError) Error() string {
+	return fmt.Sprintf("schema %q has no tables: %s", e.schema, migrate(e.schema))
+}
+
+func (e *noSchemaError) Unwrap() error { return e.cause }
+
+// migrate is the advice to do so.
+func migrate(schema string) string {
+	if schema == "outbox" {
+		return "run `fencepost migrate`"
+	}
+	return fmt.Sprintf("run `fencepost migrate --schema %s`", schema)
 }
 
 // A Role is what the database role of this process may do.

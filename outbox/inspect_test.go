@@ -1,12 +1,14 @@
 package outbox
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"slices"
 	"testing"
 	"time"
 
+	"github.com/fencepost-go/fencepost/db"
 	"github.com/fencepost-go/fencepost/internal/memdb"
 )
 
@@ -240,6 +242,32 @@ func TestCheckSchema(t *testing.T) {
 		}
 		if err := box.CheckSchema(t.Context()); !errors.Is(err, want) || want == nil && err != nil {
 			t.Errorf("version %d: %v", version, err)
+		}
+	}
+}
+
+type inSchema struct {
+	*memdb.Store
+	name string
+}
+
+func (s inSchema) Schema() string { return s.name }
+
+// Before a migration the error says what to do, and no more.
+func TestCheckSchemaWithoutTables(t *testing.T) {
+	t.Parallel()
+	for schema, want := range map[string]string{
+		"outbox":  "outbox: check schema: schema \"outbox\" has no tables: run `fencepost migrate`",
+		"billing": "outbox: check schema: schema \"billing\" has no tables: run `fencepost migrate --schema billing`",
+	} {
+		store := inSchema{memdb.New(memdb.Config{}), schema}
+		store.Hook(memdb.Hook{Before: func(context.Context, memdb.Call) error { return db.ErrNoSchema }})
+		box, err := New(store, Config{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := box.CheckSchema(t.Context()); !errors.Is(err, db.ErrNoSchema) || err.Error() != want {
+			t.Errorf("got %v, want %s", err, want)
 		}
 	}
 }
