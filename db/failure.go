@@ -18,6 +18,8 @@ func Translate(err error) error {
 		return fmt.Errorf("%w: %w", ErrTimeout, err)
 	case "42P01", "3F000":
 		return fmt.Errorf("%w: %w", ErrNoSchema, err)
+	case "42501", "28000", "28P01", "3D000":
+		return fmt.Errorf("%w: %w", ErrDenied, err)
 	default:
 		return err
 	}

@@ -16,8 +16,8 @@ const touchEvery = 10 * time.Second
 // errRefused marks what trying again cannot help.
 var errRefused = errors.New("refused to start")
 
-// begin checks what has to be right before the first lease, and registers the worker. A database that does not answer is waited for, except
-// by a RunOnce.
+// begin checks what has to be right before the first lease, and registers the worker. A database that does not answer, or is
+// read-only, is waited for, except by a RunOnce.
 func (w *worker) begin(ctx context.Context) error {
 	for _, step := range []func(context.Context) error{w.box.CheckSchema, w.checkRole, w.verify, w.register} {
 		for {
@@ -28,7 +28,7 @@ func (w *worker) begin(ctx context.Context) error {
 			if w.once || ctx.Err() != nil || refused(err) {
 				return err
 			}
-			w.outage.failed(touching, err, time.Now())
+			w.outage.failed(starting, err, time.Now())
 			select {
 			case <-ctx.Done():
 				return ctx.Err()
@@ -36,7 +36,7 @@ func (w *worker) begin(ctx context.Context) error {
 			}
 		}
 	}
-	w.outage.worked(touching, time.Now())
+	w.outage.worked(starting, time.Now())
 	w.touchAt = time.Now().Add(touchEvery)
 	return nil
 }
@@ -48,7 +48,7 @@ func (w *worker) bounded(ctx context.Context, step func(context.Context) error) 
 }
 
 func refused(err error) bool {
-	for _, final := range []error{errRefused, outbox.ErrSchemaTooOld, outbox.ErrSchemaTooNew, outbox.ErrInvalid, db.ErrNoSchema} {
+	for _, final := range []error{errRefused, outbox.ErrSchemaTooOld, outbox.ErrSchemaTooNew, outbox.ErrInvalid, db.ErrNoSchema, db.ErrDenied} {
 		if errors.Is(err, final) {
 			return true
 		}
@@ -68,7 +68,7 @@ func (w *worker) checkRole(ctx context.Context) error {
 	if w.config.RequireRole {
 		return fmt.Errorf("%w: the database role of this process %s", errRefused, problems)
 	}
-	w.log.Warn("the database role of this process is not one for a sender", "it", problems)
+	w.log.Warn("the database role of this process is not one for a sender", "problem", problems)
 	return nil
 }
 

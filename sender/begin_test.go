@@ -24,7 +24,7 @@ func TestRoleThatMayTooMuch(t *testing.T) {
 	config := memdb.Config{Role: &db.CheckRoleRow{MayLease: true, MaySettle: true, Superuser: true}}
 	inBubbleOver(t, config, outbox.Policy{}, func(b *bench) {
 		b.enqueue(effect("a"))
-		if counts := b.runOnce(b.sender(Config{Handlers: doing(succeed)})); counts.Delivered != 1 || len(b.log.lines("is a superuser")) != 1 {
+		if counts := b.runOnce(b.sender(Config{Handlers: doing(succeed)})); counts.Delivered != 1 || len(b.log.lines(`problem="is a superuser"`)) != 1 {
 			b.Errorf("counted %+v, logged %v", counts, b.log.lines(""))
 		}
 		err := b.sender(Config{Handlers: doing(succeed), RequireRole: true}).Run(b.Context())
@@ -52,6 +52,9 @@ func TestRunWaitsForADatabase(t *testing.T) {
 		wait(time.Minute)
 		if calls := b.took(); len(calls) < 10 || len(calls) > 30 {
 			b.Errorf("%d attempts in a minute", len(calls))
+		}
+		if got := b.log.lines("operation=start"); len(got) == 0 || len(got) != len(b.log.lines("calls")) {
+			b.Errorf("logged %v", b.log.lines(""))
 		}
 		b.enqueue(effect("a"))
 		b.failing("*", nil)

@@ -3,12 +3,24 @@ package sender
 import (
 	"context"
 	"errors"
+	"net/url"
 	"strings"
 	"testing"
 
+	"github.com/fencepost-go/fencepost/db"
 	"github.com/fencepost-go/fencepost/internal/pgtest"
 	"github.com/fencepost-go/fencepost/outbox"
 )
+
+func changed(r *rig, change func(*url.URL)) string {
+	r.Helper()
+	u, err := url.Parse(r.dsn)
+	if err != nil {
+		r.Fatal(err)
+	}
+	change(u)
+	return u.String()
+}
 
 // A producer and a sender need no more than the rights that schema.Grants gives them, not even to start; every other role is refused.
 func TestC67EachUnderItsRole(t *testing.T) {
@@ -38,6 +50,17 @@ func TestC67EachUnderItsRole(t *testing.T) {
 		} {
 			if _, err := r.process(use, setup{dsn: as(role)}).sender(required).RunOnce(r.Context()); err == nil || !strings.Contains(err.Error(), want) {
 				r.Errorf("a sender as %s: %v, want %q", role, err, want)
+			}
+		}
+		// What nobody gets right by waiting ends Run as well, and is no outage.
+		for dsn, want := range map[string]string{
+			as("repair"): "permission denied for schema outbox",
+			changed(r, func(u *url.URL) { u.User = url.User("nobody") }): `role "nobody" does not exist`,
+			changed(r, func(u *url.URL) { u.Path = "nowhere" }):          `database "nowhere" does not exist`,
+		} {
+			p := r.process(use, setup{dsn: dsn})
+			if err := p.sender(required).Run(r.Context()); !errors.Is(err, db.ErrDenied) || !strings.Contains(err.Error(), want) || len(p.log.lines("")) > 0 {
+				r.Errorf("a sender with %q: %v, logged %v", want, err, p.log.lines(""))
 			}
 		}
 		p := r.process(use, setup{dsn: as("sender")})

@@ -65,8 +65,9 @@ func New(box *outbox.Box, consumer *outbox.Consumer, config Config) (*Sender, er
 // finish until then is settled although ctx is over. Nil means a clean stop: nothing runs, nothing is leased, and the pool may be closed. A
 // *StillRunningError lists what would not end, at most 250 ms after Drain.
 //
-// Before the first lease it checks the schema and the role and runs Config.Verify; what they refuse ends Run. While the database cannot be
-// reached Run waits for it, at the start too: at growing intervals, with one log record when that begins and one when it is over.
+// Before the first lease it checks the schema and the role and runs Config.Verify; what they refuse ends Run, and so does a database that
+// denies access then (db.ErrDenied). While the database cannot be reached Run waits for it, at the start too: at growing intervals, with one
+// log record when that begins and one when it is over.
 func (s *Sender) Run(ctx context.Context) error {
 	if len(s.kinds) == 0 {
 		<-ctx.Done()

@@ -78,11 +78,12 @@ const (
 	releasing
 	leasing // scans too
 	touching
+	starting   // what comes before all others
 	operations // their number
 )
 
 func (o operation) String() string {
-	return [...]string{"settle", "renew", "release", "lease", "touch"}[o]
+	return [...]string{"settle", "renew", "release", "lease", "touch", "start"}[o]
 }
 
 func (s *Sender) newWorker(ctx context.Context) *worker {
@@ -150,7 +151,7 @@ func (w *worker) drainEvents() {
 func (w *worker) advance(now time.Time) {
 	w.endStop(now)
 	w.startWaiting(now)
-	steps := [operations]func(time.Time){settling: w.settle, renewing: w.renew, releasing: w.release, leasing: w.lease, touching: w.touch}
+	steps := [starting]func(time.Time){settling: w.settle, renewing: w.renew, releasing: w.release, leasing: w.lease, touching: w.touch}
 	for op, step := range steps {
 		if operation(op) != w.outage.last {
 			step(now)
