@@ -49,7 +49,8 @@ func (w *worker) record(batch []*held) {
 	for i, h := range batch {
 		settlings[i] = outbox.Settling{Message: h.Message, Outcome: h.outcome, Reconciles: h.handler.Reconcile != nil, Failures: h.failures}
 	}
-	follow := w.following > 0 && !w.stop.begun && w.most == w.config.Batch // over a slow link passes alone, which measure it, lease
+	// Over a slow link passes alone, which measure it, lease more than they may ask for.
+	follow := w.following > 0 && !w.stop.begun && len(batch) <= w.most
 	worker, lease := w.id, w.shortest
 	var results []outbox.Result
 	var successors []outbox.Message

@@ -2,6 +2,8 @@ package sender
 
 import (
 	"context"
+	"errors"
+	"fmt"
 	"slices"
 	"sync"
 	"testing"
@@ -73,4 +75,28 @@ func TestSlowLink(t *testing.T) {
 			})
 		})
 	}
+}
+
+// A lease that failed makes passes smaller, and takes nothing from an order key for good: its next message follows each settle as before.
+func TestOrderKeysFollowAgainAfterAFailedLease(t *testing.T) {
+	inBubble(t, outbox.Policy{}, func(b *bench) {
+		stop := b.run(b.sender(Config{Handlers: doing(succeed)}))
+		b.failing("LeaseDue", errors.New("down"))
+		b.enqueue(effect("a"))
+		wait(30 * time.Second)
+		b.failing("LeaseDue", nil)
+		wait(time.Minute)
+		var effects []outbox.Effect
+		for i := range 20 {
+			effects = append(effects, effect(fmt.Sprint(i), func(e *outbox.Effect) { e.OrderKey = "o" }))
+		}
+		ids := b.enqueue(effects...)
+		wait(time.Second) // two scans
+		if got := b.outcomes()[ids[19]]; got != "delivered" {
+			b.Errorf("the last of twenty is %q", got)
+		}
+		if err := stop(); err != nil {
+			b.Error(err)
+		}
+	})
 }
