@@ -65,8 +65,13 @@ func TestBadInput(t *testing.T) {
 				},
 				"read-only":           func() db.Tx { return pgxdb.Tx(begin(pool, pgx.TxOptions{AccessMode: pgx.ReadOnly})) },
 				"of another database": func() db.Tx { return pgxdb.Tx(begin(beside, pgx.TxOptions{})) },
-				"of another driver":   func() db.Tx { return foreign{} },
-				"of nothing":          func() db.Tx { return pgxdb.Tx(nil) },
+			},
+			Foreign: map[string]db.Tx{
+				"of another driver": foreign{},
+				"of nothing":        pgxdb.Tx(nil),
+				"a nil *BoxTx":      (*pgxdb.BoxTx)(nil),
+				"an empty BoxTx":    &pgxdb.BoxTx{},
+				"a nil *pgxpool.Tx": pgxdb.Tx((*pgxpool.Tx)(nil)),
 			},
 		}
 	})

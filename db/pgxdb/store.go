@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"reflect"
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
@@ -66,11 +67,17 @@ func own[T any](ctx context.Context, s *Store, fn func(gen.DBTX) (T, error)) (T,
 // callers runs a statement in the caller's transaction.
 func callers[T any](s *Store, tx db.Tx, fn func(gen.DBTX) (T, error)) (result T, err error) {
 	own, ok := tx.(interface{ pgxTx() pgx.Tx })
-	if !ok || own.pgxTx() == nil {
+	if !ok || none(own) || none(own.pgxTx()) {
 		return result, db.ErrForeignTx
 	}
 	result, err = fn(swapped{own.pgxTx(), s.text})
 	return result, db.Translate(err)
+}
+
+// none says that tx is nil or holds a nil pointer.
+func none(tx any) bool {
+	v := reflect.ValueOf(tx)
+	return !v.IsValid() || v.Kind() == reflect.Pointer && v.IsNil()
 }
 
 // swapped puts the schema's name into the statements of a caller's transaction.

@@ -60,8 +60,12 @@ func TestBadInput(t *testing.T) {
 				},
 				"read-only":           func() db.Tx { return sqldb.Tx(begin(pool, true)) },
 				"of another database": func() db.Tx { return sqldb.Tx(begin(beside, false)) },
-				"of another driver":   func() db.Tx { return foreign{} },
-				"of nothing":          func() db.Tx { return sqldb.Tx(nil) },
+			},
+			Foreign: map[string]db.Tx{
+				"of another driver": foreign{},
+				"of nothing":        sqldb.Tx(nil),
+				"a nil *BoxTx":      (*sqldb.BoxTx)(nil),
+				"an empty BoxTx":    &sqldb.BoxTx{},
 			},
 		}
 	})

@@ -31,7 +31,12 @@ func (*BoxTx) FencepostTx() {}
 // Gather implements db.Gatherer.
 func (t *BoxTx) Gather(ids []int64) { t.ids = append(t.ids, ids...) }
 
-func (t *BoxTx) sqlTx() *sql.Tx { return t.Tx }
+func (t *BoxTx) sqlTx() *sql.Tx {
+	if t == nil {
+		return nil
+	}
+	return t.Tx
+}
 
 // InTx begins a transaction, runs fn, commits, and then tells the committer (an *outbox.Box) what was stored, so that senders wake at
 // once. An error or a panic of fn rolls back; the error is returned, with db.ErrRetry before it when the server refused one of fn's statements

@@ -24,6 +24,8 @@ type Env struct {
 	// Broken gives transactions in which no statement can succeed, by what is wrong with them: closed, aborted, read-only, of another
 	// database. They are used once.
 	Broken map[string]func() db.Tx
+	// Foreign are transactions that are none of the driver's: nothing is sent for them.
+	Foreign map[string]db.Tx
 }
 
 // A Tx is a caller's transaction.

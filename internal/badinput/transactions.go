@@ -3,6 +3,7 @@ package badinput
 import (
 	"errors"
 
+	"github.com/fencepost-go/fencepost/db"
 	"github.com/fencepost-go/fencepost/outbox"
 )
 
@@ -48,6 +49,13 @@ func passBrokenTransactions(f *fixture) {
 		if err == nil || errors.Is(err, outbox.ErrInvalid) || receipt != (outbox.Receipt{}) {
 			f.Errorf("B17 %s: %+v, %v", name, receipt, err)
 		}
+	}
+	for name, tx := range f.Foreign {
+		f.silently(name, func() {
+			if _, err := f.box.Enqueue(f.Context(), tx, valid(name)); !errors.Is(err, db.ErrForeignTx) {
+				f.Errorf("B17 %s: %v", name, err)
+			}
+		})
 	}
 	if left := f.lease(); len(left) != 0 {
 		f.Errorf("B17: stored %v", left)
