@@ -72,6 +72,9 @@ var (
 	// ErrTimeout: the server ended the statement or its transaction for a timeout, or for a cancel request (SQLSTATE 57014, 55P03, 25P04).
 	// Retryable; a statement over many rows better with fewer.
 	ErrTimeout = errors.New("the server ended the statement early")
+	// ErrEncoding: the connection's client_encoding is not UTF8, so that the server would store text as other characters; it was sent nothing.
+	// Not retryable before the connection string or the role's default is mended.
+	ErrEncoding = errors.New("client_encoding is not UTF8")
 	// ErrNoListener: listening was not configured. Not retryable.
 	ErrNoListener = errors.New("no connection to listen on is configured")
 	// ErrDeafListener: hints do not arrive on the listening connection, as behind a transaction pooler. Retry later, rely on the poll.

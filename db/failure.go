@@ -43,11 +43,27 @@ func sqlState(err error) string {
 	return failure.SQLState()
 }
 
+// CheckEncoding refuses a connection whose client_encoding turns text into other characters.
+func CheckEncoding(client string) error {
+	if client == "UTF8" {
+		return nil
+	}
+	return fmt.Errorf("%w but %s: put client_encoding=UTF8 into the connection string, or ALTER ROLE … RESET client_encoding", ErrEncoding, client)
+}
+
+// Vanished says that the server refused to run a prepared statement, which it no longer has (DISCARD ALL, DEALLOCATE ALL) or whose result has
+// another type since a migration.
+func Vanished(err error) bool {
+	state := sqlState(err)
+	return state == "26000" || state == "0A000"
+}
+
 // repeats bounds how often a transaction of a store's own runs when the server refuses it. At READ COMMITTED only a deadlock is left, and the
 // lock order of the statements makes that rare.
 const repeats = 5
 
-// Repeat runs a transaction of a store's own until it succeeds, fails otherwise than by ErrRetry, was refused five times, or ctx ends.
+// Repeat runs a transaction of a store's own until it succeeds, fails otherwise than by ErrRetry or a vanished statement, was refused five
+// times, or ctx ends.
 func Repeat[T any](ctx context.Context, run func() (T, error)) (T, error) {
 	for n := 1; ; n++ {
 		result, err := run()
@@ -55,7 +71,7 @@ func Repeat[T any](ctx context.Context, run func() (T, error)) (T, error) {
 			return result, nil
 		}
 		err = Translate(err)
-		if n < repeats && errors.Is(err, ErrRetry) {
+		if n < repeats && (errors.Is(err, ErrRetry) || Vanished(err)) {
 			select {
 			case <-ctx.Done():
 			case <-time.After(rand.N(time.Millisecond << n)):

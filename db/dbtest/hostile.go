@@ -12,16 +12,19 @@ var hostile = []string{
 	"TimeZone = 'America/St_Johns'", "search_path = ''", "quote_all_identifiers = on",
 }
 
-// Hostile gives the database of the URL hostile defaults. The pool it returns reads alike whatever they are: it is for what a test does beside
+// Vanish are statements after which the server refuses what the session has prepared, once it has run ListPauses after the first.
+var Vanish = []string{"SELECT 1", "DISCARD ALL", "DEALLOCATE ALL", "ALTER TABLE outbox.pause ALTER actor TYPE varchar(128)"}
+
+// Hostile gives the database of the URL hostile defaults, and those added. The pool it returns reads alike whatever they are: it is for what a test does beside
 // the store.
-func Hostile(t testing.TB, dsn string) *sql.DB {
+func Hostile(t testing.TB, dsn string, added ...string) *sql.DB {
 	t.Helper()
 	beside, err := sql.Open("pgx", dsn)
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { beside.Close() })
-	for _, setting := range hostile {
+	for _, setting := range append(added, hostile...) {
 		statement := `DO $do$ BEGIN EXECUTE format($$ALTER DATABASE %I SET ` + setting + `$$, current_database()); END $do$`
 		if _, err := beside.ExecContext(t.Context(), statement); err != nil {
 			t.Fatalf("%s: %v", setting, err)

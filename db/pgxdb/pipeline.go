@@ -34,6 +34,10 @@ func (p pipeline) Query(ctx context.Context, sql string, args ...any) (pgx.Rows,
 	if err != nil {
 		return nil, err
 	}
+	if err := checkEncoding(conn.Conn()); err != nil {
+		conn.Release()
+		return nil, err
+	}
 	var batch pgx.Batch
 	batch.Queue("BEGIN ISOLATION LEVEL READ COMMITTED")
 	batch.Queue(p.store.settings)

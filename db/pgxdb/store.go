@@ -70,6 +70,9 @@ func callers[T any](s *Store, tx db.Tx, fn func(gen.DBTX) (T, error)) (result T,
 	if !ok || none(own) || none(own.pgxTx()) {
 		return result, db.ErrForeignTx
 	}
+	if err := checkEncoding(own.pgxTx().Conn()); err != nil {
+		return result, err
+	}
 	result, err = fn(swapped{own.pgxTx(), s.text})
 	return result, db.Translate(err)
 }
@@ -78,6 +81,14 @@ func callers[T any](s *Store, tx db.Tx, fn func(gen.DBTX) (T, error)) (result T,
 func none(tx any) bool {
 	v := reflect.ValueOf(tx)
 	return !v.IsValid() || v.Kind() == reflect.Pointer && v.IsNil()
+}
+
+// checkEncoding looks at what the server reported last: pgx, unlike lib/pq, takes over the role's client_encoding.
+func checkEncoding(conn *pgx.Conn) error {
+	if conn == nil { // of a transaction that is a stand-in
+		return nil
+	}
+	return db.CheckEncoding(conn.PgConn().ParameterStatus("client_encoding"))
 }
 
 // swapped puts the schema's name into the statements of a caller's transaction.

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/lib/pq"
@@ -43,8 +44,12 @@ type Store struct {
 	text      schemaname.Text
 	listenDSN string
 	unnamed   bool
-	prepared  sync.Map // constant text → *sql.Stmt
 	settings  string
+	utf8      atomic.Bool
+	prepared  sync.Map // constant text → *sql.Stmt
+
+	// generation counts how often prepared statements had vanished from the server.
+	generation atomic.Int64
 }
 
 var _ db.Store = (*Store)(nil)
@@ -94,7 +99,7 @@ func own[T any](ctx context.Context, s *Store, fn func(gen.DBTX) (T, error)) (T,
 	answered := make(chan answer, 1)
 	go func() {
 		result, err := db.Repeat(ctx, func() (T, error) {
-			t := &transaction{store: s}
+			t := &transaction{store: s, prepared: map[string]*sql.Stmt{}}
 			result, err := fn(t)
 			return result, t.end(err)
 		})
@@ -120,18 +125,35 @@ func callers[T any](s *Store, tx db.Tx, fn func(gen.DBTX) (T, error)) (result T,
 	if !ok || own.sqlTx() == nil {
 		return result, db.ErrForeignTx
 	}
-	result, err = fn(swapped{own.sqlTx(), s.text})
+	result, err = fn(swapped{own.sqlTx(), s})
 	return result, db.Translate(err)
+}
+
+// checkEncoding asks once for a store, since the connections of a pool have one string and one role. Through lib/pq it is UTF8 always.
+func (s *Store) checkEncoding(ctx context.Context, tx *sql.Tx) error {
+	if s.utf8.Load() {
+		return nil
+	}
+	var encoding string
+	if err := tx.QueryRowContext(ctx, "SHOW client_encoding").Scan(&encoding); err != nil {
+		return err
+	}
+	err := db.CheckEncoding(encoding)
+	s.utf8.Store(err == nil)
+	return err
 }
 
 // swapped puts the schema's name into the statements of a caller's transaction.
 type swapped struct {
 	*sql.Tx
-	text schemaname.Text
+	store *Store
 }
 
 func (q swapped) QueryContext(ctx context.Context, query string, args ...any) (*sql.Rows, error) {
-	return q.Tx.QueryContext(ctx, q.text.Of(query), args...)
+	if err := q.store.checkEncoding(ctx, q.Tx); err != nil {
+		return nil, err
+	}
+	return q.Tx.QueryContext(ctx, q.store.text.Of(query), args...)
 }
 
 // capture keeps the text of a statement instead of sending it.

@@ -3,7 +3,9 @@ package sqldb
 import (
 	"context"
 	"database/sql"
+	"fmt"
 
+	"github.com/fencepost-go/fencepost/db"
 	"github.com/fencepost-go/fencepost/db/sqldb/internal/gen"
 )
 
@@ -13,6 +15,7 @@ type transaction struct {
 	gen.DBTX // generated code queries only
 	store    *Store
 	tx       *sql.Tx
+	prepared map[string]*sql.Stmt // those of the store that it uses
 }
 
 // QueryContext begins the transaction and runs the statement. Statements are prepared through the pool before that: inside, preparing
@@ -28,11 +31,11 @@ func (t *transaction) QueryContext(ctx context.Context, query string, args ...an
 		}
 		return t.tx.QueryContext(ctx, query, args...)
 	}
-	settings, err := t.store.prepare(ctx, t.store.settings)
+	settings, err := t.prepare(ctx, t.store.settings)
 	if err != nil {
 		return nil, err
 	}
-	statement, err := t.store.prepare(ctx, query)
+	statement, err := t.prepare(ctx, query)
 	if err != nil {
 		return nil, err
 	}
@@ -46,20 +49,45 @@ func (t *transaction) QueryContext(ctx context.Context, query string, args ...an
 }
 
 func (t *transaction) begin(ctx context.Context) (err error) {
-	t.tx, err = t.store.pool.BeginTx(ctx, &sql.TxOptions{Isolation: sql.LevelReadCommitted})
+	if t.tx, err = t.store.pool.BeginTx(ctx, &sql.TxOptions{Isolation: sql.LevelReadCommitted}); err != nil {
+		return err
+	}
+	return t.store.checkEncoding(ctx, t.tx)
+}
+
+// end commits when the statement went well and rolls back otherwise. When the server no longer has the prepared statements they are dropped,
+// for all connections, and it returns db.ErrRetry: nothing was run.
+func (t *transaction) end(err error) error {
+	if err == nil && t.tx != nil {
+		return t.tx.Commit()
+	}
+	if t.tx != nil {
+		_ = t.tx.Rollback()
+	}
+	if db.Vanished(err) {
+		t.store.generation.Add(1)
+	}
+	dropped := false
+	for query, statement := range t.prepared {
+		if db.Vanished(err) && t.store.prepared.CompareAndDelete(query, statement) {
+			_ = statement.Close()
+		}
+		// Another transaction may have closed it under this one.
+		current, _ := t.store.prepared.Load(query)
+		dropped = dropped || current != statement
+	}
+	if dropped {
+		return fmt.Errorf("%w: %w", db.ErrRetry, err)
+	}
 	return err
 }
 
-// end commits when the statement went well and rolls back otherwise.
-func (t *transaction) end(err error) error {
-	if t.tx == nil {
-		return err
+func (t *transaction) prepare(ctx context.Context, query string) (*sql.Stmt, error) {
+	statement, err := t.store.prepare(ctx, query)
+	if err == nil {
+		t.prepared[query] = statement
 	}
-	if err != nil {
-		_ = t.tx.Rollback()
-		return err
-	}
-	return t.tx.Commit()
+	return statement, err
 }
 
 // prepare gives the statement for a constant text. database/sql prepares it again on each connection that needs it.
@@ -67,7 +95,12 @@ func (s *Store) prepare(ctx context.Context, query string) (*sql.Stmt, error) {
 	if known, ok := s.prepared.Load(query); ok {
 		return known.(*sql.Stmt), nil
 	}
-	fresh, err := s.pool.PrepareContext(ctx, query)
+	text := query
+	if n := s.generation.Load(); n > 0 {
+		// pgx names a statement for its text, and would take a vanished one for still prepared while another transaction keeps it from closing.
+		text += fmt.Sprintf("\n-- %d", n)
+	}
+	fresh, err := s.pool.PrepareContext(ctx, text)
 	if err != nil {
 		return nil, err
 	}
