@@ -15,7 +15,7 @@ import (
 var ErrTooNew = errors.New("the schema is newer than this program")
 
 // Up brings the schema to the newest version. It creates what is missing, schema included, and where nothing is missing it
-// only looks. It may be called by any number of processes at once and takes two connections of the pool.
+// only looks. A database in another encoding than UTF8 is refused. It may be called by any number of processes at once and takes two connections of the pool.
 func Up(ctx context.Context, db *sql.DB, config Config) error {
 	in, err := open(db, config)
 	if err != nil {
@@ -30,6 +30,9 @@ func (in *installation) up(ctx context.Context) error {
 	}
 	var current bool
 	err := in.step(ctx, func(tx *sql.Tx) error {
+		if err := in.checkEncoding(ctx, tx); err != nil {
+			return err
+		}
 		migrations, err := in.status(ctx, tx)
 		current = !slices.ContainsFunc(migrations, func(m Migration) bool { return m.AppliedAt.IsZero() || m.Name == "" })
 		return err
@@ -39,6 +42,16 @@ func (in *installation) up(ctx context.Context) error {
 		return err
 	}
 	return in.alone(ctx, in.upgrade)
+}
+
+// checkEncoding refuses a database whose texts are not those of the program.
+func (in *installation) checkEncoding(ctx context.Context, db querier) error {
+	var encoding string
+	err := db.QueryRowContext(ctx, in.statement("ServerEncoding")).Scan(&encoding)
+	if err == nil && encoding != "UTF8" {
+		err = fmt.Errorf("the database has the encoding %s: it needs one made with ENCODING 'UTF8'", encoding)
+	}
+	return err
 }
 
 func (in *installation) upgrade(ctx context.Context) error {

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"log/slog"
+	"net/url"
 	"strings"
 	"testing"
 	"time"
@@ -114,6 +115,37 @@ func TestHostileDefaults(t *testing.T) {
 	equalDumps(t, dump(t, admin, "outbox"), dump(t, plain, "outbox"))
 	if err := schema.Down(t.Context(), db, schema.Config{}, 0); err != nil {
 		t.Fatal(err)
+	}
+}
+
+func TestAnotherEncodingIsRefused(t *testing.T) {
+	t.Parallel()
+	dsn := pgtest.Empty(t)
+	admin := connect(t, dsn)
+	for _, encoding := range []string{"LATIN1", "SQL_ASCII"} {
+		name := query[string](t, admin, "SELECT current_database()") + strings.ToLower(encoding)
+		execute(t, admin, "CREATE DATABASE "+name+" TEMPLATE template0 LC_COLLATE 'C' LC_CTYPE 'C' ENCODING '"+encoding+"'")
+		t.Cleanup(func() {
+			again := connect(t, dsn)
+			if _, err := again.Exec("DROP DATABASE " + name + " WITH (FORCE)"); err != nil {
+				t.Error(err)
+			}
+		})
+		for _, driver := range []string{"pgx", "postgres"} {
+			u, err := url.Parse(dsn)
+			if err != nil {
+				t.Fatal(err)
+			}
+			u.Path = "/" + name
+			other := connectWith(t, driver, u.String())
+			if err := schema.Up(t.Context(), other, schema.Config{}); err == nil || !strings.Contains(err.Error(), "encoding "+encoding) {
+				t.Errorf("%s: %v", driver, err)
+			}
+			if left := query[bool](t, other, "SELECT EXISTS (SELECT FROM pg_namespace WHERE nspname = 'outbox')"); left {
+				t.Errorf("%s: a schema is left", driver)
+			}
+			other.Close()
+		}
 	}
 }
 

@@ -48,7 +48,7 @@ func (w *worker) bounded(ctx context.Context, step func(context.Context) error) 
 }
 
 func refused(err error) bool {
-	for _, final := range []error{errRefused, outbox.ErrSchemaTooOld, outbox.ErrSchemaTooNew, outbox.ErrInvalid, db.ErrNoSchema, db.ErrDenied} {
+	for _, final := range []error{errRefused, outbox.ErrSchemaTooOld, outbox.ErrSchemaTooNew, outbox.ErrInvalid, db.ErrNoSchema, db.ErrDenied, db.ErrEncoding} {
 		if errors.Is(err, final) {
 			return true
 		}

@@ -10,6 +10,9 @@ SELECT
         WHERE n.nspname = $1::name AND c.relname = 'schema_version'
     ) AS has_versions;
 
+-- name: ServerEncoding
+SELECT current_setting('server_encoding');
+
 -- Newest first, by the order in which they were applied.
 -- name: ListVersions
 SELECT version_id, tstamp
