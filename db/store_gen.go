@@ -244,9 +244,10 @@ type Doctor interface {
 	AuditMessages(ctx context.Context, arg AuditMessagesParams) ([]AuditMessagesRow, error)
 
 	// ListHeads lists the heads of order keys that were first due more than age microseconds ago and hold others up, or are held up themselves by
-	// a dead message, with what they wait for: blocker, the id of that dead message (0 = none), else paused, parked, leased_until and due_at. It
-	// looks at the keys after (consumer, target, tenant, order_key), at most examine of them, and returns last a row with message id 0: the
-	// last key it looked at when there are more, empty texts when not. Start with empty texts.
+	// a dead message, with what they wait for: blocker, the id of that dead message (0 = none), else paused, parked, leased_until and due_at. A
+	// head with a live lease at its first attempt is left out: it is being performed, and may just have become the head of a long queue. It looks
+	// at the keys after (consumer, target, tenant, order_key), at most examine of them, and returns last a row with message id 0: the last key it
+	// looked at when there are more, empty texts when not. Start with empty texts.
 	// Guard: none: it tells no content but the key. Index: queue_order, queue_pkey, order_lease_pkey. Locks: none.
 	ListHeads(ctx context.Context, arg ListHeadsParams) ([]ListHeadsRow, error)
 

@@ -66,6 +66,7 @@ func (f *fixture) heads() []db.ListHeadsRow {
 
 func listsHeads(f *fixture) {
 	leased := f.take(f.leasing(lane{tenant: f.orderedIn("leased")}))
+	lost := f.take(f.leasing(lane{tenant: f.orderedIn("lost")}))
 	failing := f.take(f.leasing(lane{tenant: f.orderedIn("failing")}))
 	run(f, f.Store.SettleRetry, failing.retried(time.Hour))
 	parking := f.take(f.leasing(lane{tenant: f.orderedIn("parked")}))
@@ -73,9 +74,12 @@ func listsHeads(f *fixture) {
 	f.orderedIn("paused")
 	f.pause("*", "*", "*", "paused", 0)
 	f.orderedIn("waiting")
+	f.orderedIn("at work")
 	blocker := f.blocked("blocked")
 	f.enqueue(effect{tenant: "blocked", order: "o"})
 	f.Age(f, 10*time.Minute)
+	f.take(f.leasing(lane{tenant: "leased"}))
+	f.take(f.leasing(lane{tenant: "at work"})) // for the first time, so it is not what holds its key up
 	rows := f.heads()
 	var tenants []string
 	for _, row := range rows {
@@ -91,14 +95,14 @@ func listsHeads(f *fixture) {
 		if waited := row.Now.Sub(row.BornAt); waited < 10*time.Minute || waited > time.Hour {
 			f.Errorf("%s has waited for %v", row.Tenant, waited)
 		}
-		want := map[string]int64{"leased": leased.ids[0], "failing": failing.ids[0], "parked": parking.ids[0]}[row.Tenant]
+		want := map[string]int64{"leased": leased.ids[0], "lost": lost.ids[0], "failing": failing.ids[0], "parked": parking.ids[0]}[row.Tenant]
 		if want != 0 && row.ID != want {
 			f.Errorf("the head of %s is %d, want %d", row.Tenant, row.ID, want)
 		}
 		same(f, row.Tenant+" is blocked by", row.Blocker, map[string]int64{"blocked": blocker}[row.Tenant])
 	}
 	slices.Sort(tenants)
-	same(f, "tenants", tenants, []string{"blocked", "failing", "leased", "parked", "paused", "waiting"})
+	same(f, "tenants", tenants, []string{"blocked", "failing", "leased", "lost", "parked", "paused", "waiting"})
 }
 
 // orderedIn enqueues two messages of one key for a tenant, and returns it.

@@ -45,7 +45,8 @@ func (s *Store) ListHeads(ctx context.Context, arg db.ListHeadsParams) ([]db.Lis
 			}
 			seen, last = seen+1, key
 			q, lease := st.queue.rows[keys[key][0]], st.orderLeases.rows[key]
-			if q.BornAt.After(after(st.now, -arg.Age)) || len(keys[key]) == 1 && !lease.Blocked {
+			atWork := q.Attempt == 1 && q.LeasedUntil.After(st.now)
+			if q.BornAt.After(after(st.now, -arg.Age)) || atWork || len(keys[key]) == 1 && !lease.Blocked {
 				continue
 			}
 			row := db.ListHeadsRow{

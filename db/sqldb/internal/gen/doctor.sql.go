@@ -183,6 +183,7 @@ LEFT JOIN LATERAL (
 ) AS b ON true
 WHERE h.seen > 0
     AND q.born_at <= now() - $6::bigint * interval '1 microsecond'
+    AND NOT (q.attempt = 1 AND q.leased_until > now())
     AND (b.message_id IS NOT NULL OR EXISTS (
         SELECT FROM outbox.queue AS n
         WHERE n.consumer = h.consumer AND n.target = h.target AND n.tenant = h.tenant AND n.order_key = h.order_key AND n.order_key <> ''
@@ -228,9 +229,10 @@ type ListHeadsRow struct {
 }
 
 // ListHeads lists the heads of order keys that were first due more than age microseconds ago and hold others up, or are held up themselves by
-// a dead message, with what they wait for: blocker, the id of that dead message (0 = none), else paused, parked, leased_until and due_at. It
-// looks at the keys after (consumer, target, tenant, order_key), at most examine of them, and returns last a row with message id 0: the
-// last key it looked at when there are more, empty texts when not. Start with empty texts.
+// a dead message, with what they wait for: blocker, the id of that dead message (0 = none), else paused, parked, leased_until and due_at. A
+// head with a live lease at its first attempt is left out: it is being performed, and may just have become the head of a long queue. It looks
+// at the keys after (consumer, target, tenant, order_key), at most examine of them, and returns last a row with message id 0: the last key it
+// looked at when there are more, empty texts when not. Start with empty texts.
 // Guard: none: it tells no content but the key. Index: queue_order, queue_pkey, order_lease_pkey. Locks: none.
 func (q *Queries) ListHeads(ctx context.Context, db DBTX, arg ListHeadsParams) ([]ListHeadsRow, error) {
 	rows, err := db.QueryContext(ctx, listHeads,
