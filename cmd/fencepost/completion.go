@@ -30,6 +30,9 @@ func newCompletion() *cobra.Command {
 			if len(args) != 1 || shells[args[0]] == nil {
 				return usagef("completion takes one of %s", strings.Join(names, ", "))
 			}
+			if err := noJSON(cmd); err != nil {
+				return err
+			}
 			return shells[args[0]](cmd.Root(), cmd.OutOrStdout())
 		},
 	}

@@ -22,6 +22,9 @@ The roles have no login: give them to those with which your programs log in.`,
   fencepost grants | psql -v ON_ERROR_STOP=1 "$FENCEPOST_DSN"`,
 		Args: noArguments,
 		RunE: func(cmd *cobra.Command, _ []string) error {
+			if err := noJSON(cmd); err != nil {
+				return err
+			}
 			return schema.Grants(cmd.OutOrStdout(), schema.Config{Name: name, RolePrefix: prefix})
 		},
 	}

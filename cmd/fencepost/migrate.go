@@ -54,6 +54,9 @@ func (m *migration) run(cmd *cobra.Command) error {
 	}
 	config := schema.Config{Name: m.schema, LockTimeout: m.lockTimeout, Logger: progressLogger(cmd.ErrOrStderr())}
 	if m.print {
+		if err := noJSON(cmd); err != nil {
+			return err
+		}
 		return schema.Print(cmd.OutOrStdout(), config)
 	}
 	db, err := m.open(cmd)

@@ -36,6 +36,14 @@ func asJSON(cmd *cobra.Command) bool {
 	return err == nil && asked
 }
 
+// noJSON refuses the flag where what is printed is a script.
+func noJSON(cmd *cobra.Command) error {
+	if asJSON(cmd) {
+		return usagef("%s prints a script, which has no JSON form", cmd.CommandPath())
+	}
+	return nil
+}
+
 // colors reports whether the output shows them: a terminal whose user did not decline (no-color.org).
 func colors(out io.Writer) bool {
 	return os.Getenv("NO_COLOR") == "" && os.Getenv("TERM") != "dumb" && isTerminal(out)

@@ -20,11 +20,12 @@ it the environment variable FENCEPOST_DSN is used. Other users of the machine ca
 passwords in FENCEPOST_DSN, PGPASSWORD or ~/.pgpass. No password is ever printed.
 
 Output: a table for people, with colours on a terminal unless NO_COLOR is set; with --json one JSON document, in
-which ids are strings (of tail one a line).
+which ids are strings (of tail one a line). Scripts (grants, completion, migrate --print) have no such form.
 
 Exit codes: 0 done; 1 failed, or interrupted; 2 the command line or the configuration is wrong, and nothing was
 done; 3 something that was asked for was not there to be done: nothing matched, no such message, or one that is not
-in the state that the command needs (not dead, not parked, settled already). What could be done is done then.`,
+in the state that the command needs (not dead, not parked, settled already), or of a purge its turn, while another
+janitor is at work. What could be done is done then.`,
 		Example: `  fencepost migrate --dsn postgres://app@db.internal/shop
   FENCEPOST_DSN=postgres://app@db.internal/shop fencepost status
   fencepost demo --postgres`,
