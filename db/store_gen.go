@@ -221,7 +221,7 @@ type Inspector interface {
 // Worker is the part of Store that queries/postgres/work.sql serves.
 type Worker interface {
 	// CheckRole reads what the session's role may do and whether it may do too much: lease and settle are false when a privilege that a sender
-	// needs is missing. schema_name is the schema's. Guard: none. Index: the catalogue's. Locks: none.
+	// needs is missing; owner is true for a member of the owning role too. schema_name is the schema's. Guard: none. Index: the catalogue's. Locks: none.
 	CheckRole(ctx context.Context, arg CheckRoleParams) ([]CheckRoleRow, error)
 
 	// ReadVersion reads the newest applied migration. Guard: none. Index: schema_version_pkey. Locks: none.

@@ -5,6 +5,7 @@ import (
 	"database/sql"
 	"testing"
 
+	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/fencepost-go/fencepost/db"
@@ -91,4 +92,30 @@ func TestC67ConformanceUnderRoles(t *testing.T) {
 			Reset: beside.Reset,
 		}
 	})
+}
+
+// A member of the role that owns the tables may do what the owner may, whether it inherits that or sets the role.
+func TestC67MemberOfTheOwner(t *testing.T) {
+	t.Parallel()
+	dsn := pgtest.New(t)
+	pool, store := one(t, pgtest.Roles(t, dsn)("sender"), pgx.QueryExecModeCacheStatement)
+	admin, _ := one(t, dsn, pgx.QueryExecModeCacheStatement)
+	var role, owner string
+	const names = "SELECT current_user, tableowner FROM pg_tables WHERE schemaname = 'outbox' AND tablename = 'queue'"
+	if err := pool.QueryRow(t.Context(), names).Scan(&role, &owner); err != nil {
+		t.Fatal(err)
+	}
+	role, owner = pgx.Identifier{role}.Sanitize(), pgx.Identifier{owner}.Sanitize()
+	for _, step := range []struct {
+		statement string
+		owner     bool
+	}{{"SELECT 1", false}, {"GRANT " + owner + " TO " + role, true}, {"ALTER ROLE " + role + " NOINHERIT", true}} {
+		if _, err := admin.Exec(t.Context(), step.statement); err != nil {
+			t.Fatal(err)
+		}
+		rows, err := store.CheckRole(t.Context(), db.CheckRoleParams{SchemaName: "outbox"})
+		if err != nil || rows[0].Owner != step.owner || rows[0].Superuser {
+			t.Errorf("after %s: %+v, %v", step.statement, rows, err)
+		}
+	}
 }

@@ -42,7 +42,7 @@ SELECT
         SELECT
         FROM pg_catalog.pg_class AS c
         INNER JOIN pg_catalog.pg_namespace AS n ON n.oid = c.relnamespace
-        WHERE n.nspname = $1::text AND c.relname = 'queue' AND c.relowner = r.oid
+        WHERE n.nspname = $1::text AND c.relname = 'queue' AND pg_has_role(r.oid, c.relowner, 'MEMBER')
     )::boolean AS owner
 FROM pg_catalog.pg_roles AS r
 WHERE r.rolname = current_user
@@ -61,7 +61,7 @@ type CheckRoleRow struct {
 }
 
 // CheckRole reads what the session's role may do and whether it may do too much: lease and settle are false when a privilege that a sender
-// needs is missing. schema_name is the schema's. Guard: none. Index: the catalogue's. Locks: none.
+// needs is missing; owner is true for a member of the owning role too. schema_name is the schema's. Guard: none. Index: the catalogue's. Locks: none.
 func (q *Queries) CheckRole(ctx context.Context, db DBTX, arg CheckRoleParams) ([]CheckRoleRow, error) {
 	rows, err := db.Query(ctx, checkRole, arg.SchemaName)
 	if err != nil {
