@@ -48,8 +48,8 @@ func (j *Janitor) walks() []*walk {
 		{acts, c.Audit, func(ctx context.Context, from outbox.Cursor, limit int) (outbox.Sweep, error) {
 			return j.box.PurgeAudit(ctx, c.Scope, from, c.Audit, limit)
 		}},
-		{workers, c.Dead, func(ctx context.Context, _ outbox.Cursor, limit int) (outbox.Sweep, error) {
-			n, err := j.box.PurgeWorkers(ctx, c.Dead, limit)
+		{workers, c.workers(), func(ctx context.Context, _ outbox.Cursor, limit int) (outbox.Sweep, error) {
+			n, err := j.box.PurgeWorkers(ctx, c.workers(), limit)
 			return outbox.Sweep{Count: n}, err
 		}},
 	} {
@@ -67,3 +67,6 @@ func (r *Report) of(class string) *int {
 		acts: &r.Acts, workers: &r.Workers,
 	}[class]
 }
+
+// workers are kept as long as any settlement that names them.
+func (c Config) workers() time.Duration { return max(c.Delivered, c.Dead, c.Cancelled, c.Expired) }

@@ -27,7 +27,7 @@ type Report struct {
 	Overdue int
 	// Acts of operators that were forgotten, and Workers not seen for as long as dead messages are kept.
 	Acts, Workers int
-	// Busy says that another process was purging, and nothing was done.
+	// Busy says that another process was purging, which ended this tick: what it leaves is for the next.
 	Busy bool
 }
 
@@ -68,7 +68,12 @@ func (j *Janitor) Run(ctx context.Context) error {
 	var loops sync.WaitGroup
 	loops.Go(func() {
 		walks := j.walks()
-		every(ctx, j.config.Every, func() { j.logged(j.tick(ctx, walks)) })
+		every(ctx, j.config.Every, func() {
+			report, err := j.tick(ctx, walks, false)
+			if err == nil || ctx.Err() == nil {
+				j.logged(report, err)
+			}
+		})
 	})
 	loops.Go(func() {
 		every(ctx, j.config.Measure, func() {
@@ -81,11 +86,12 @@ func (j *Janitor) Run(ctx context.Context) error {
 	return nil
 }
 
-// RunOnce measures, goes over all rows once and reports what it did, also beside an error; for cron and tests. The error joins those of
-// all classes: each is worked on whatever became of the others. Retryable.
+// RunOnce measures, goes over all rows once and reports what it did, also beside an error; for cron and tests. It does nothing, and is Busy,
+// when another janitor is at a step as it begins; later on it takes turns with others. The error joins those of all classes: each is worked
+// on whatever became of the others. Retryable.
 func (j *Janitor) RunOnce(ctx context.Context) (Report, error) {
 	measured := j.measure(ctx)
-	report, err := j.tick(ctx, j.walks())
+	report, err := j.tick(ctx, j.walks(), true)
 	return report, failed("run once", errors.Join(measured, err))
 }
 
@@ -102,11 +108,11 @@ func every(ctx context.Context, period time.Duration, f func()) {
 	}
 }
 
-// tick goes on with all walks.
-func (j *Janitor) tick(ctx context.Context, walks []*walk) (report Report, err error) {
+// tick goes on with all walks. A stop in the middle is neither a success nor a failure.
+func (j *Janitor) tick(ctx context.Context, walks []*walk, patient bool) (report Report, err error) {
 	var errs []error
 	for i, w := range walks {
-		err := w.tick(ctx, j.config, i == 0, func(n int) {
+		err := w.tick(ctx, j.config, patient && i > 0, func(n int) {
 			*report.of(w.class) += n
 			if state, ok := states[w.class]; ok {
 				j.box.Observer().Purged(ctx, state, n)
@@ -124,7 +130,7 @@ func (j *Janitor) tick(ctx context.Context, walks []*walk) (report Report, err e
 		}
 	}
 	err = errors.Join(errs...)
-	if !report.Busy {
+	if !report.Busy && ctx.Err() == nil {
 		now := time.Now()
 		if err == nil {
 			j.last.Store(now.UnixMicro())
@@ -137,10 +143,9 @@ func (j *Janitor) tick(ctx context.Context, walks []*walk) (report Report, err e
 // logged says what a tick of Run did.
 func (j *Janitor) logged(r Report, err error) {
 	counts := []any{
-		"delivered", r.Purged.Delivered, "dead", r.Purged.Dead, "cancelled", r.Purged.Cancelled, "expired", r.Purged.Expired, "overdue", r.Overdue,
+		"delivered", r.Purged.Delivered, "dead", r.Purged.Dead, "cancelled", r.Purged.Cancelled, "expired", r.Purged.Expired, "overdue", r.Overdue, "acts", r.Acts, "workers", r.Workers,
 	}
 	switch {
-	case errors.Is(err, context.Canceled):
 	case err != nil:
 		j.log.Error("janitor: tick failed; the next one comes as usual", append(counts, "err", j.box.Redacted(err.Error()))...)
 	case r.Purged.Total()+r.Overdue > 0:

@@ -30,14 +30,15 @@ type bench struct {
 	consumer *outbox.Consumer
 	log      strings.Builder
 
-	mu    sync.Mutex
-	calls []string                  // statements sent, but those that enqueue
-	fail  func(call string) error   // nil: none fails
-	seen  []outbox.Stats            // measured
-	done  []error                   // ticks that ended
-	gone  map[outbox.State]int      // told as purged
-	limit []int32                   // max_rows of each PurgeDelivered
-	block func(ctx context.Context) // called before each statement
+	mu     sync.Mutex
+	calls  []string                  // statements sent, but those that enqueue
+	fail   func(call string) error   // nil: none fails
+	failAt func(params any) error    // likewise
+	seen   []outbox.Stats            // measured
+	done   []error                   // ticks that ended
+	gone   map[outbox.State]int      // told as purged
+	limit  []int32                   // max_rows of each PurgeDelivered
+	block  func(ctx context.Context) // called before each statement
 }
 
 func inBubble(t *testing.T, test func(*bench)) {
@@ -77,7 +78,7 @@ func (b *bench) locked(f func()) {
 
 func (b *bench) before(ctx context.Context, call memdb.Call) error {
 	b.mu.Lock()
-	fail, block := b.fail, b.block
+	fail, failAt, block := b.fail, b.failAt, b.block
 	b.calls = append(b.calls, call.Operation)
 	if arg, ok := call.Params.(db.PurgeDeliveredParams); ok {
 		b.limit = append(b.limit, arg.MaxRows)
@@ -85,6 +86,11 @@ func (b *bench) before(ctx context.Context, call memdb.Call) error {
 	b.mu.Unlock()
 	if block != nil {
 		block(ctx)
+	}
+	if failAt != nil {
+		if err := failAt(call.Params); err != nil {
+			return err
+		}
 	}
 	if fail != nil {
 		return fail(call.Operation)
@@ -343,104 +349,6 @@ func TestTickAtStartAndThenEveryPeriod(t *testing.T) {
 		cancel()
 		if err := <-ended; err != nil || len(b.done) != 3 || len(b.seen) != 8 {
 			b.Errorf("%v, %d ticks, %d measures", err, len(b.done), len(b.seen))
-		}
-	})
-}
-
-// A batch that times out is halved; the next tick tries a larger one again.
-func TestSmallerAfterTimeout(t *testing.T) {
-	inBubble(t, func(b *bench) {
-		b.settle(300, outbox.Delivered())
-		time.Sleep(8 * day)
-		b.fail = func(call string) error {
-			if n := len(b.limit); call == "PurgeDelivered" && b.limit[n-1] > 64 {
-				return fmt.Errorf("%w: canceling statement", db.ErrTimeout)
-			}
-			return nil
-		}
-		j := b.janitor(janitor.Config{Batch: 256, Pause: janitor.NoPause})
-		if got := b.runOnce(j); got.Purged.Delivered != 300 {
-			b.Errorf("%+v", got)
-		}
-		if want := []int32{256, 128, 64, 64, 64, 64, 64, 64}; !slices.Equal(b.limit, want) {
-			b.Errorf("looked at %v rows, want %v", b.limit, want)
-		}
-	})
-}
-
-// A statement that never answers ends with its own deadline, not the janitor.
-func TestStatementTimeout(t *testing.T) {
-	inBubble(t, func(b *bench) {
-		b.settle(1, outbox.Delivered())
-		time.Sleep(8 * day)
-		b.block = func(ctx context.Context) { <-ctx.Done() }
-		b.fail = func(string) error { return context.DeadlineExceeded }
-		j := b.janitor(janitor.Config{Batch: 1, Timeout: time.Second})
-		began := time.Now()
-		if _, err := j.RunOnce(b.Context()); !errors.Is(err, context.DeadlineExceeded) {
-			b.Error(err)
-		}
-		if took := time.Since(began); took > 10*time.Second {
-			b.Errorf("took %v", took)
-		}
-	})
-}
-
-// A tick goes on where old rows end and does not read the younger ones again; every hour it reads all.
-func TestGoesOnWhereOldRowsEnd(t *testing.T) {
-	inBubble(t, func(b *bench) {
-		b.settle(50, outbox.Delivered())
-		time.Sleep(7*day - 10*time.Minute)
-		b.settle(950, outbox.Delivered())
-		j := b.janitor(janitor.Config{Batch: 10, Every: time.Minute})
-		ctx, cancel := context.WithCancel(b.Context())
-		ended := make(chan error)
-		go func() { ended <- j.Run(ctx) }()
-		steps := func(after time.Duration) int {
-			time.Sleep(after)
-			b.mu.Lock()
-			defer b.mu.Unlock()
-			n := len(b.limit)
-			b.limit = nil
-			return n
-		}
-		for _, want := range []struct {
-			after time.Duration
-			steps int
-		}{
-			{30 * time.Second, 101}, // all of them
-			{time.Minute, 3},
-			{8 * time.Minute, 8 * 3},
-			{time.Minute, 3},
-			{time.Minute, 5 + 3},          // the fifty are old now
-			{49 * time.Minute, 48*3 + 96}, // one of these comes an hour after the first
-		} {
-			if got := steps(want.after); got != want.steps {
-				b.Errorf("%v later %d steps, want %d", want.after, got, want.steps)
-			}
-		}
-		cancel()
-		<-ended
-		if b.left() != 950 {
-			b.Errorf("%d left", b.left())
-		}
-	})
-}
-
-func TestStopEndsBetweenBatches(t *testing.T) {
-	inBubble(t, func(b *bench) {
-		b.settle(100, outbox.Delivered())
-		time.Sleep(8 * day)
-		ctx, cancel := context.WithCancel(b.Context())
-		ended := make(chan error)
-		go func() { ended <- b.janitor(janitor.Config{Batch: 10, Pause: time.Minute}).Run(ctx) }()
-		time.Sleep(90 * time.Second) // in the second pause
-		cancel()
-		if err := <-ended; err != nil || b.left() != 80 {
-			b.Errorf("%v, %d left", err, b.left())
-		}
-		if strings.Contains(b.log.String(), "failed") {
-			b.Errorf("a stop is no failure: %s", b.log.String())
 		}
 	})
 }

@@ -3,6 +3,7 @@ package janitor_test
 import (
 	"context"
 	"crypto/rand"
+	"errors"
 	"os"
 	"slices"
 	"sync"
@@ -11,6 +12,7 @@ import (
 
 	"github.com/jackc/pgx/v5/pgxpool"
 
+	"github.com/fencepost-go/fencepost/db"
 	"github.com/fencepost-go/fencepost/db/pgxdb"
 	"github.com/fencepost-go/fencepost/internal/pgtest"
 	"github.com/fencepost-go/fencepost/janitor"
@@ -24,6 +26,10 @@ type rig struct {
 	*testing.T
 	pool *pgxpool.Pool
 	box  *outbox.Box
+
+	mu              sync.Mutex
+	steps, timeouts int
+	longest         time.Duration
 }
 
 func newRig(t *testing.T) *rig {
@@ -37,11 +43,30 @@ func newRig(t *testing.T) *rig {
 	if err != nil {
 		t.Fatal(err)
 	}
-	box, err := outbox.New(store, outbox.Config{})
-	if err != nil {
+	r := &rig{T: t, pool: pool}
+	if r.box, err = outbox.New(watched{store, r}, outbox.Config{}); err != nil {
 		t.Fatal(err)
 	}
-	return &rig{T: t, pool: pool, box: box}
+	return r
+}
+
+// watched is a store that keeps the longest and the failed of the statements that purge delivered messages.
+type watched struct {
+	db.Store
+	rig *rig
+}
+
+func (w watched) PurgeDelivered(ctx context.Context, arg db.PurgeDeliveredParams) ([]db.PurgeDeliveredRow, error) {
+	began := time.Now()
+	rows, err := w.Store.PurgeDelivered(ctx, arg)
+	w.rig.mu.Lock()
+	defer w.rig.mu.Unlock()
+	w.rig.steps++
+	w.rig.longest = max(w.rig.longest, time.Since(began))
+	if errors.Is(err, db.ErrTimeout) {
+		w.rig.timeouts++
+	}
+	return rows, err
 }
 
 func (r *rig) count(sql string) (n int) {
@@ -131,7 +156,12 @@ func TestC70PurgeInSteps(t *testing.T) {
 		defer close(purged)
 		killed, kill := context.WithTimeout(t.Context(), time.Second)
 		defer kill()
-		r.purge(killed, "the one that was killed")
+		if n := r.purge(killed, "the one that was killed"); n == 0 {
+			t.Error("the one that was killed had done nothing")
+		}
+		if r.count("SELECT count(*) FROM outbox.settlement WHERE settled_at < now() - interval '7 days'") == 0 {
+			t.Error("the one that was killed had done all")
+		}
 		var both sync.WaitGroup
 		for range 2 {
 			both.Go(func() { r.purge(t.Context(), "one of two") })
@@ -160,28 +190,31 @@ func TestC70PurgeInSteps(t *testing.T) {
 		WHERE m.id IS NULL OR s.message_id IS NULL`); odd != 0 {
 		t.Errorf("%d messages without a settlement, or the other way round", odd)
 	}
+	if r.timeouts > 0 || r.longest > 5*time.Second {
+		t.Errorf("of %d steps %d were ended by the server's timeout of 5 s; the longest took %v", r.steps, r.timeouts, r.longest)
+	}
+	t.Logf("%d steps, the longest %v", r.steps, r.longest)
 	t.Logf("lease p95 %v before, %v beside the purge (%d leases)", p95(before), p95(beside), len(beside))
 }
 
-// purge runs a janitor until nothing is old, or ctx ends. Every statement of it is ended by the server after 5 s, which would show.
-func (r *rig) purge(ctx context.Context, who string) {
+// purge runs a janitor until nothing is old, or ctx ends, and says how much it removed.
+func (r *rig) purge(ctx context.Context, who string) (purged int) {
 	j, err := janitor.New(r.box, janitor.Config{Timeout: time.Minute})
 	if err != nil {
 		r.Error(err)
-		return
+		return 0
 	}
 	again := time.NewTicker(100 * time.Millisecond)
 	defer again.Stop()
 	for {
 		report, err := j.RunOnce(ctx)
+		purged += report.Purged.Delivered
 		switch {
-		case ctx.Err() != nil:
-			return
+		case ctx.Err() != nil || err == nil && !report.Busy:
+			return purged
 		case err != nil:
 			r.Errorf("%s: %v", who, err)
-			return
-		case !report.Busy:
-			return
+			return purged
 		}
 		<-again.C
 	}

@@ -1,6 +1,7 @@
 package janitor
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"time"
@@ -23,7 +24,7 @@ type walk struct {
 	sweep func(ctx context.Context, from outbox.Cursor, limit int) (outbox.Sweep, error)
 
 	place outbox.Cursor // looked at up to here
-	old   outbox.Cursor // the last old row
+	old   outbox.Cursor // the furthest old row
 	begun time.Time     // when it last went to the front; zero before the first time
 	whole bool          // it goes over all rows
 	batch int           // at most Config.Batch, fewer after a timeout
@@ -32,11 +33,11 @@ type walk struct {
 // errBusy says that another process is purging.
 var errBusy = errors.New("another janitor is at it")
 
-// tick goes on with the walk until nothing is left to do, telling what each step did. After an error a walk over all rows goes on where it was.
-// At its first step a tick gives way to another janitor; later on the two take turns, or a walk that begins anew each time would never end.
-func (w *walk) tick(ctx context.Context, c Config, first bool, did func(n int)) error {
+// tick goes on with the walk until nothing is left to do, telling what each step did. After an error, or when another janitor is at it, a walk
+// over all rows goes on where it was. A patient one waits for its turn instead: one that begins anew each time would never end.
+func (w *walk) tick(ctx context.Context, c Config, patient bool, did func(n int)) error {
 	if now := time.Now(); w.begun.IsZero() || now.Sub(w.begun) >= startOver {
-		w.place, w.old, w.begun, w.whole = outbox.Cursor{}, outbox.Cursor{}, now, true
+		w.place, w.begun, w.whole = outbox.Cursor{}, now, true
 	}
 	if !w.whole {
 		w.place = w.old
@@ -48,8 +49,11 @@ func (w *walk) tick(ctx context.Context, c Config, first bool, did func(n int)) 
 		swept, err := w.step(ctx, c)
 		switch {
 		case err != nil:
+			if timedOut(err) && w.place == (outbox.Cursor{}) {
+				w.whole = false // dead entries at the front; what is old further on need not wait until they can be cleaned up
+			}
 			return err
-		case swept.Busy && first:
+		case swept.Busy && !patient:
 			return errBusy
 		case swept.Busy:
 			if err := rest(ctx, turn); err != nil {
@@ -60,27 +64,38 @@ func (w *walk) tick(ctx context.Context, c Config, first bool, did func(n int)) 
 			w.whole = false
 			return nil
 		}
-		first = false
 		w.place = swept.Next
 		if idle++; swept.Count > 0 {
-			idle, w.old = 0, w.place
+			idle, w.old = 0, further(w.old, swept.Last)
 			did(swept.Count)
-			if err := rest(ctx, c.Pause); err != nil {
-				return err
-			}
+		}
+		if err := rest(ctx, c.Pause); err != nil {
+			return err
 		}
 	}
 	return nil
 }
 
-// step runs one statement, again with half of the rows when it times out.
+// further is the later of two places.
+func further(a, b outbox.Cursor) outbox.Cursor {
+	if cmp.Or(a.At.Compare(b.At), cmp.Compare(a.ID, b.ID)) > 0 {
+		return a
+	}
+	return b
+}
+
+// step runs one statement, again with half of the rows when it times out. One that then finds another at work has found itself, still running
+// on the server.
 func (w *walk) step(ctx context.Context, c Config) (outbox.Sweep, error) {
-	for {
+	for late := error(nil); ; w.batch /= 2 {
 		swept, err := w.once(ctx, c)
+		if late != nil && swept.Busy {
+			return outbox.Sweep{}, late
+		}
 		if !timedOut(err) || ctx.Err() != nil || w.batch == 1 {
 			return swept, err
 		}
-		w.batch /= 2
+		late = err
 	}
 }
 
@@ -103,7 +118,7 @@ func rest(ctx context.Context, pause time.Duration) error {
 	defer timer.Stop()
 	select {
 	case <-ctx.Done():
-		return context.Cause(ctx)
+		return ctx.Err()
 	case <-timer.C:
 		return nil
 	}

@@ -11,6 +11,8 @@ import (
 type Sweep struct {
 	// Count of messages removed, or expired.
 	Count int
+	// Last is the place of the last message that was removed, or expired; zero for none.
+	Last Cursor
 	// Next is where the walk goes on; zero when it is at its end and starts over.
 	Next Cursor
 	// Busy says that another process was at it and nothing was done: one purges at a time. Come again later.
@@ -53,6 +55,9 @@ func (b *Box) PurgeUndelivered(ctx context.Context, scope Scope, state State, fr
 	var sweep Sweep
 	for _, row := range rows {
 		sweep.add(row.Removed, row.Busy, Cursor{At: row.SettledAt.UTC(), ID: row.ID})
+	}
+	if sweep.Count > 0 {
+		sweep.Last = sweep.Next // whatever it passed by, nothing before that is left to remove
 	}
 	return sweep, failed("purge undelivered", err)
 }
@@ -103,6 +108,7 @@ func (s *Sweep) add(done, busy bool, at Cursor) {
 	switch {
 	case done:
 		s.Count++
+		s.Last.ID = max(s.Last.ID, at.ID)
 	case busy:
 		s.Busy = true
 	default:

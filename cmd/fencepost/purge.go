@@ -28,9 +28,10 @@ func newPurge() *cobra.Command {
 		Use:   "purge",
 		Short: "Remove settled messages whose retention is over",
 		Long: `Remove settled messages whose retention is over, and settle as expired what nobody ever leased within its age and a grace:
-what a janitor does in a service, once over all rows; for cron. It needs no sender to run. It works in steps of at most
-1,000 rows; interrupted, it has done what it had done, and the next run goes on. The key of a message that is removed is
-free again. While another janitor purges it does nothing (exit code 3).`,
+what a janitor does in a service, once over all rows; for cron. Old acts in the audit and workers not seen for long go too.
+It needs no sender to run. It works in steps of at most 1,000 rows; interrupted, it has done what it had done, and the next
+run goes on. The key of a message that is removed is free again. When another janitor is at a step as it begins, it does
+nothing (exit code 3).`,
 		Example: `  fencepost purge --dry-run
   fencepost purge --yes --delivered 336h
   fencepost purge --yes --dead none --json`,
@@ -86,7 +87,7 @@ func (p *purging) run(cmd *cobra.Command, _ []string) error {
 			if p.dryRun {
 				return output(cmd, newPurgeReport(foretold, true))
 			}
-			question := fmt.Sprintf("remove %s messages and settle %s as expired?", thousands(int64(foretold.Purged.Total())), thousands(int64(foretold.Overdue)))
+			question := fmt.Sprintf("remove %s messages and settle %s as expired, and forget old acts in the audit?", thousands(int64(foretold.Purged.Total())), thousands(int64(foretold.Overdue)))
 			if err := confirm(cmd, question); err != nil {
 				return err
 			}
@@ -110,13 +111,15 @@ type purgeReport struct {
 	Cancelled int  `json:"cancelled"`
 	Expired   int  `json:"expired"`
 	Overdue   int  `json:"overdue"`
+	Acts      int  `json:"acts"`    // of operators, in the audit
+	Workers   int  `json:"workers"` // not seen for long
 	Busy      bool `json:"busy"`
 }
 
 func newPurgeReport(r janitor.Report, dryRun bool) purgeReport {
 	return purgeReport{
 		DryRun: dryRun, Delivered: r.Purged.Delivered, Dead: r.Purged.Dead, Cancelled: r.Purged.Cancelled, Expired: r.Purged.Expired,
-		Overdue: r.Overdue, Busy: r.Busy,
+		Overdue: r.Overdue, Acts: r.Acts, Workers: r.Workers, Busy: r.Busy,
 	}
 }
 
@@ -129,8 +132,8 @@ func (r purgeReport) text(p *page) {
 		{number(r.Delivered), number(r.Dead), number(r.Cancelled), number(r.Expired), number(r.Overdue)},
 	})
 	if r.DryRun {
-		p.linef("\nwould be removed, and the overdue ones settled as expired; nothing was changed")
+		p.linef("\nwould be removed, and the overdue ones settled as expired; nothing was changed. Old acts in the audit and workers are not counted.")
 	} else {
-		p.linef("\nremoved, and the overdue ones settled as expired")
+		p.linef("\nremoved, and the overdue ones settled as expired; with %s acts in the audit and %s workers", number(r.Acts), number(r.Workers))
 	}
 }

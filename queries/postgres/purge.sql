@@ -2,7 +2,7 @@
 -- after the last row looked at, and is over when only the closing row comes back. The ids of the envelopes to delete come from the
 -- settlement rows the statement deleted itself: the other way round orphans messages beside a replay.
 --
--- One process purges at a time: a statement that does not get the janitor's advisory lock of this schema, which ends with its transaction,
+-- One process is at a step at a time: a statement that does not get the janitor's advisory lock of this schema, which ends with its transaction,
 -- does nothing and says busy.
 
 -- PurgeDelivered removes delivered messages settled more than keep microseconds ago, oldest id first, looking at the settlements above
@@ -29,6 +29,7 @@ old AS (
         WHERE e.outcome = 'delivered' AND e.settled_at < clock_timestamp() - sqlc.arg(keep)::bigint * interval '1 microsecond'
     ))
     AND s.outcome = 'delivered'
+    AND s.settled_at < clock_timestamp() - sqlc.arg(keep)::bigint * interval '1 microsecond'
     AND (sqlc.arg(all_tenants)::boolean OR EXISTS (
         SELECT FROM outbox.message AS m WHERE m.id = s.message_id AND m.tenant = ANY (sqlc.arg(scope)::text[])
     ))
@@ -131,6 +132,8 @@ old AS (
             AND s.expires_at <= clock_timestamp() - sqlc.arg(grace)::bigint * interval '1 microsecond'
     ))
     AND q.epoch = 0
+    AND (q.state + 0) = 0
+    AND q.expires_at <= clock_timestamp() - sqlc.arg(grace)::bigint * interval '1 microsecond'
     ORDER BY q.message_id
     FOR UPDATE SKIP LOCKED
 ),
