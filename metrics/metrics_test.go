@@ -104,7 +104,7 @@ func TestScrape(t *testing.T) {
 		b := newBench(t)
 		b.enqueue(effect("push", "delivered"), effect("push", "unknown"), effect("charge", "fails"), effect("charge", "permanent"),
 			effect("push", "delivered"))
-		s, err := sender.New(b.box, b.wallets, sender.Config{Slots: 1, Listen: true, Handlers: sender.Handlers{
+		s, err := sender.New(b.box, b.wallets, sender.Config{Slots: 4, Listen: true, Handlers: sender.Handlers{
 			"push": {Do: func(_ context.Context, m outbox.Message) error {
 				time.Sleep(20 * time.Millisecond)
 				if m.Key == "unknown" {
@@ -132,6 +132,7 @@ func TestScrape(t *testing.T) {
 		synctest.Wait() // it listens
 
 		b.enqueue(effect("refund", "given back"), effect("refund", "lost"), outbox.Effect{Consumer: "mails", Target: "smtp", Kind: "push", Key: "elsewhere", Tenant: "acme"})
+		synctest.Wait() // it has looked, and looks again only when time passes
 		if err := b.box.Release(t.Context(), b.lease("refund")); err != nil {
 			t.Fatal(err)
 		}
