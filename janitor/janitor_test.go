@@ -2,8 +2,8 @@ package janitor_test
 
 import (
 	"context"
+	"crypto/rand"
 	"errors"
-	"fmt"
 	"log/slog"
 	"slices"
 	"strings"
@@ -122,11 +122,8 @@ func (b *bench) enqueue(effects ...outbox.Effect) (ids []int64) {
 	return ids
 }
 
-var keys int
-
 func effect(change ...func(*outbox.Effect)) outbox.Effect {
-	keys++
-	e := outbox.Effect{Consumer: "wallets", Target: "ledger", Kind: "charge", Key: fmt.Sprint("k", keys), Payload: []byte("{}")}
+	e := outbox.Effect{Consumer: "wallets", Target: "ledger", Kind: "charge", Key: rand.Text(), Payload: []byte("{}")}
 	for _, f := range change {
 		f(&e)
 	}
@@ -342,9 +339,11 @@ func TestTickAtStartAndThenEveryPeriod(t *testing.T) {
 		ended := make(chan error)
 		go func() { ended <- j.Run(ctx) }()
 		synctest.Wait()
-		if len(b.done) != 1 || len(b.seen) != 1 {
-			b.Errorf("at start %d ticks, %d measures", len(b.done), len(b.seen))
-		}
+		b.locked(func() {
+			if len(b.done) != 1 || len(b.seen) != 1 {
+				b.Errorf("at start %d ticks, %d measures", len(b.done), len(b.seen))
+			}
+		})
 		time.Sleep(150 * time.Second)
 		cancel()
 		if err := <-ended; err != nil || len(b.done) != 3 || len(b.seen) != 8 {
