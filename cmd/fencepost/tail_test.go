@@ -41,10 +41,10 @@ func startTail(t *testing.T, f fixture, args ...string) (out *tailOutput, stop f
 		ended <- run(ctx, append(args, "tail", "--every", "100ms", "--dsn", f.dsn), strings.NewReader(""), out, &stderr)
 	}()
 	// A message that it shows proves that it follows.
-	for n := 0; !strings.Contains(out.String(), "probe"); n++ {
+	await(t, "tail to follow", func() bool {
 		f.enqueue(t, outbox.Effect{Kind: "probe", Key: time.Now().Format(time.RFC3339Nano)})
-		time.Sleep(50 * time.Millisecond)
-	}
+		return strings.Contains(out.String(), "probe")
+	})
 	return out, func() {
 		t.Helper()
 		interrupt()
