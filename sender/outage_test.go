@@ -163,7 +163,7 @@ func TestOneOperationFails(t *testing.T) {
 }
 
 // An operation that failed and has nothing left to do does not prolong the outage.
-func TestNothingLeftToDo(t *testing.T) {
+func TestOutageEndsWithItsWork(t *testing.T) {
 	for operation, do := range map[string]func(context.Context, outbox.Message) error{
 		"SettleDelivered": succeed,
 		"Renew": func(ctx context.Context, _ outbox.Message) error {
