@@ -1,0 +1,65 @@
+package sqlitedb
+
+import (
+	"context"
+
+	"github.com/fencepost-go/fencepost/db"
+	"github.com/fencepost-go/fencepost/db/sqlitedb/internal/gen"
+)
+
+// Enqueue implements db.Enqueuer.
+func (s *Store) Enqueue(ctx context.Context, tx db.Tx, arg db.EnqueueParams) ([]db.EnqueueRow, error) {
+	return callers(ctx, s, tx, func(q *gen.Queries, now int64) ([]db.EnqueueRow, error) {
+		rows := make([]db.EnqueueRow, len(arg.Keys))
+		for i := range rows {
+			ids, err := q.EnqueueMessage(ctx, gen.EnqueueMessageParams{
+				Tenant: arg.Tenants[i], Consumer: arg.Consumers[i], Target: arg.Targets[i], Kind: arg.Kinds[i], Key: arg.Keys[i],
+				OrderKey: arg.OrderKeys[i], Priority: int64(arg.Priorities[i]), Digest: arg.Digests[i], Metadata: arg.Metadatas[i],
+				Payload: arg.Payloads[i], SourcePosition: arg.SourcePositions[i], SourceEventID: arg.SourceEventIds[i],
+				MaxAge: arg.MaxAges[i], CreatedAt: now,
+			})
+			if err != nil {
+				return nil, err
+			}
+			if len(ids) == 0 {
+				continue
+			}
+			due := max(micros(arg.DueAts[i]), after(now, arg.Delays[i])) // a due time in the past means now
+			err = q.EnqueueDue(ctx, gen.EnqueueDueParams{
+				MessageID: ids[0], Consumer: arg.Consumers[i], Target: arg.Targets[i], Kind: arg.Kinds[i], Tenant: arg.Tenants[i],
+				OrderKey: arg.OrderKeys[i], Priority: int64(arg.Priorities[i]), DueAt: due, ExpiresAt: expiry(due, arg.MaxAges[i]),
+			})
+			if err != nil {
+				return nil, err
+			}
+			rows[i] = db.EnqueueRow{ID: ids[0], Stored: true}
+		}
+		return rows, nil
+	})
+}
+
+// expiry is when a message born at the instant is too old, a maxAge of 0 being none.
+func expiry(born, maxAge int64) int64 {
+	if maxAge == 0 {
+		return forever
+	}
+	return min(after(born, maxAge), forever)
+}
+
+// FindKeys implements db.Enqueuer.
+func (s *Store) FindKeys(ctx context.Context, tx db.Tx, arg db.FindKeysParams) ([]db.FindKeysRow, error) {
+	type asked struct {
+		Tenant   string `json:"tenant"`
+		Consumer string `json:"consumer"`
+		Key      string `json:"key"`
+		Digest   string `json:"digest"`
+	}
+	given := make([]asked, len(arg.Keys))
+	for i := range given {
+		given[i] = asked{arg.Tenants[i], arg.Consumers[i], arg.Keys[i], hexed(arg.Digests[i])}
+	}
+	return callers(ctx, s, tx, func(q *gen.Queries, now int64) ([]db.FindKeysRow, error) {
+		rows, err := q.FindKeys(ctx, gen.FindKeysParams{Now: now, Given: list(given)})
+		return convert(rows, err, func(row gen.FindKeysRow) db.FindKeysRow { return db.FindKeysRow(row) })
+	})
+}

@@ -1,0 +1,115 @@
+package sqlitedb
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+
+	"github.com/fencepost-go/fencepost/db"
+	"github.com/fencepost-go/fencepost/db/sqlitedb/internal/gen"
+)
+
+// Tx hands the caller's transaction over to box.Enqueue: one on Store.DB, or on a handle of the caller's own on the same file. The caller commits
+// or rolls back. Enqueue itself never does either and leaves the transaction usable when it refuses an effect. A transaction that was begun as
+// a reader (without _txlock=immediate) and has read before it enqueues gets db.ErrRetry when another has written since: run it again.
+func Tx(tx *sql.Tx) db.Tx { return callerTx{tx} }
+
+type callerTx struct{ tx *sql.Tx }
+
+func (callerTx) FencepostTx() {}
+
+func (c callerTx) sqlTx() (*sql.Tx, *Store) { return c.tx, nil }
+
+// A BoxTx is a transaction that InTx began: use it for queries like any *sql.Tx, and hand it to box.Enqueue as it is. It belongs to one
+// goroutine and ends with InTx.
+type BoxTx struct {
+	*sql.Tx
+	store *Store
+	ids   []int64
+}
+
+var _ db.Gatherer = (*BoxTx)(nil)
+
+// FencepostTx implements db.Tx.
+func (*BoxTx) FencepostTx() {}
+
+// Gather implements db.Gatherer.
+func (t *BoxTx) Gather(ids []int64) { t.ids = append(t.ids, ids...) }
+
+func (t *BoxTx) sqlTx() (*sql.Tx, *Store) {
+	if t == nil {
+		return nil, nil
+	}
+	return t.Tx, t.store
+}
+
+// InTx begins a write transaction on Store.DB, runs fn, commits, and then tells the committer (an *outbox.Box) what was stored, so that senders
+// of this process wake at once. An error or a panic of fn rolls back; the error is returned, with db.ErrRetry before it when a statement of fn
+// found the file busy: the whole call may run again. An error of the commit means that nothing was committed unless the disk failed: find out
+// by the effect's key. Inside fn use the transaction alone: whatever else waits for the write lock there waits for ever.
+func InTx(ctx context.Context, store *Store, box db.Committer, fn func(tx *BoxTx) error) error {
+	if store == nil {
+		return errors.New("sqlitedb: store is nil; make one with Open or New")
+	}
+	prepared, err := store.writer.prepare(ctx)
+	if err != nil {
+		return translate(err)
+	}
+	tx, err := store.writer.pool.BeginTx(ctx, nil)
+	if err != nil {
+		return translate(err)
+	}
+	// After a commit this is a no-op; database/sql rolls back by itself when ctx ends.
+	defer func() { _ = tx.Rollback() }()
+	if err := store.check(ctx, tx); err != nil {
+		return translate(err)
+	}
+	if err := prepared.WithTx(tx).BecomeWriter(ctx); err != nil {
+		return translate(err)
+	}
+	boxed := &BoxTx{Tx: tx, store: store}
+	if err := fn(boxed); err != nil {
+		return translateCaller(err)
+	}
+	if err := tx.Commit(); err != nil {
+		return translate(err)
+	}
+	if box != nil && len(boxed.ids) > 0 {
+		box.Committed(boxed.ids...)
+	}
+	return nil
+}
+
+// callers runs an operation in the caller's transaction, all of it or nothing: a statement that fails there takes back only itself.
+func callers[T any](ctx context.Context, s *Store, tx db.Tx, operation func(q *gen.Queries, now int64) (T, error)) (result T, err error) {
+	own, ok := tx.(interface{ sqlTx() (*sql.Tx, *Store) })
+	if !ok {
+		return result, db.ErrForeignTx
+	}
+	on, store := own.sqlTx()
+	if on == nil {
+		return result, db.ErrForeignTx
+	}
+	q := gen.New(on)
+	if store == s {
+		prepared, err := s.writer.prepare(ctx) // was done before the transaction began
+		if err != nil {
+			return result, translate(err)
+		}
+		q = prepared.WithTx(on)
+	}
+	if _, err := on.ExecContext(ctx, "SAVEPOINT fencepost"); err != nil {
+		return result, translate(err)
+	}
+	now, err := q.ReadClock(ctx)
+	if err == nil {
+		result, err = operation(q, now)
+	}
+	if err != nil {
+		// The caller may commit what else he did, also when the context of this call is over.
+		_, undone := on.ExecContext(context.WithoutCancel(ctx), "ROLLBACK TO fencepost; RELEASE fencepost")
+		return result, translate(errors.Join(err, undone))
+	}
+	_, err = on.ExecContext(ctx, "RELEASE fencepost")
+	return result, translate(err)
+}

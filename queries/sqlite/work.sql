@@ -1,0 +1,36 @@
+-- Work: the clock and the lock of a transaction, the registry of running senders, and what a process checks before its first lease.
+--
+-- SQLite has no statement that changes several tables, so an operation may be several queries in one write transaction; their names begin with
+-- that of the operation. One transaction writes at a time, whatever process it is in: what an operation has read stays so until it commits,
+-- and nothing needs to be locked row by row or looked at again.
+
+-- BecomeWriter takes the write lock before anything is read, also in a transaction that was begun as a reader; it changes nothing.
+-- Guard: none. Index: none. Locks: the file's one write lock, which every other writer waits for.
+-- name: BecomeWriter :exec
+DELETE FROM outbox_pause
+WHERE false;
+
+-- ReadClock reads the clock once an operation, in microseconds and to the millisecond, which is what SQLite has.
+-- Guard: none. Index: none. Locks: none.
+-- name: ReadClock :one
+SELECT CAST(ROUND(unixepoch('subsec') * 1000) AS INTEGER) * 1000 AS now;
+
+-- RegisterWorker records a running sender; its id stands in the leases it takes. Guard: none. Index: the primary key. Locks: none.
+-- name: RegisterWorker :many
+INSERT INTO outbox_worker (name, host, started_at, seen_at)
+VALUES (CAST(sqlc.arg(name) AS TEXT), CAST(sqlc.arg(host) AS TEXT), CAST(sqlc.arg(now) AS INTEGER), CAST(sqlc.arg(now) AS INTEGER))
+RETURNING id;
+
+-- TouchWorker says that a sender is alive; no row comes back when its record was purged, and it registers anew.
+-- Guard: id. Index: the primary key. Locks: none.
+-- name: TouchWorker :many
+UPDATE outbox_worker
+SET seen_at = CAST(sqlc.arg(now) AS INTEGER)
+WHERE id = CAST(sqlc.arg(id) AS INTEGER)
+RETURNING id;
+
+-- ReadVersion reads the newest applied migration. Guard: none. Index: none, the table has a row a migration. Locks: none.
+-- name: ReadVersion :many
+SELECT CAST(COALESCE(MAX(v.version_id), 0) AS INTEGER) AS version
+FROM outbox_schema_version AS v
+WHERE v.is_applied;
