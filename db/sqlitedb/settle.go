@@ -145,7 +145,9 @@ func (s *Store) SettleRetry(ctx context.Context, arg db.SettleRetryParams) ([]db
 }
 
 // tooOld says whether the age of a message is over, a maxAge of 0 adding no limit to its own.
-func tooOld(expiresAt, bornAt, maxAge, now int64) bool { return min(expiresAt, expiry(bornAt, maxAge)) <= now }
+func tooOld(expiresAt, bornAt, maxAge, now int64) bool {
+	return min(expiresAt, expiry(bornAt, maxAge)) <= now
+}
 
 // SettleDead implements db.Settler.
 func (s *Store) SettleDead(ctx context.Context, arg db.SettleDeadParams) ([]int64, error) {
