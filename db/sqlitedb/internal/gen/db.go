@@ -39,6 +39,24 @@ func Prepare(ctx context.Context, db DBTX) (*Queries, error) {
 	if q.findKeysStmt, err = db.PrepareContext(ctx, findKeys); err != nil {
 		return nil, fmt.Errorf("error preparing query FindKeys: %w", err)
 	}
+	if q.operateAuditStmt, err = db.PrepareContext(ctx, operateAudit); err != nil {
+		return nil, fmt.Errorf("error preparing query OperateAudit: %w", err)
+	}
+	if q.operateOpenStmt, err = db.PrepareContext(ctx, operateOpen); err != nil {
+		return nil, fmt.Errorf("error preparing query OperateOpen: %w", err)
+	}
+	if q.operateRevokeStmt, err = db.PrepareContext(ctx, operateRevoke); err != nil {
+		return nil, fmt.Errorf("error preparing query OperateRevoke: %w", err)
+	}
+	if q.operateUnblockStmt, err = db.PrepareContext(ctx, operateUnblock); err != nil {
+		return nil, fmt.Errorf("error preparing query OperateUnblock: %w", err)
+	}
+	if q.operateUnsettleStmt, err = db.PrepareContext(ctx, operateUnsettle); err != nil {
+		return nil, fmt.Errorf("error preparing query OperateUnsettle: %w", err)
+	}
+	if q.pauseLaneStmt, err = db.PrepareContext(ctx, pauseLane); err != nil {
+		return nil, fmt.Errorf("error preparing query PauseLane: %w", err)
+	}
 	if q.readClockStmt, err = db.PrepareContext(ctx, readClock); err != nil {
 		return nil, fmt.Errorf("error preparing query ReadClock: %w", err)
 	}
@@ -47,6 +65,24 @@ func Prepare(ctx context.Context, db DBTX) (*Queries, error) {
 	}
 	if q.registerWorkerStmt, err = db.PrepareContext(ctx, registerWorker); err != nil {
 		return nil, fmt.Errorf("error preparing query RegisterWorker: %w", err)
+	}
+	if q.releaseWorkerSeeStmt, err = db.PrepareContext(ctx, releaseWorkerSee); err != nil {
+		return nil, fmt.Errorf("error preparing query ReleaseWorkerSee: %w", err)
+	}
+	if q.replayDeadEnqueueStmt, err = db.PrepareContext(ctx, replayDeadEnqueue); err != nil {
+		return nil, fmt.Errorf("error preparing query ReplayDeadEnqueue: %w", err)
+	}
+	if q.replayDeadPickStmt, err = db.PrepareContext(ctx, replayDeadPick); err != nil {
+		return nil, fmt.Errorf("error preparing query ReplayDeadPick: %w", err)
+	}
+	if q.resolveRetryAgainStmt, err = db.PrepareContext(ctx, resolveRetryAgain); err != nil {
+		return nil, fmt.Errorf("error preparing query ResolveRetryAgain: %w", err)
+	}
+	if q.resolveSettledBlockStmt, err = db.PrepareContext(ctx, resolveSettledBlock); err != nil {
+		return nil, fmt.Errorf("error preparing query ResolveSettledBlock: %w", err)
+	}
+	if q.resumeLaneStmt, err = db.PrepareContext(ctx, resumeLane); err != nil {
+		return nil, fmt.Errorf("error preparing query ResumeLane: %w", err)
 	}
 	if q.settleAgainStmt, err = db.PrepareContext(ctx, settleAgain); err != nil {
 		return nil, fmt.Errorf("error preparing query SettleAgain: %w", err)
@@ -74,6 +110,9 @@ func Prepare(ctx context.Context, db DBTX) (*Queries, error) {
 	}
 	if q.touchWorkerStmt, err = db.PrepareContext(ctx, touchWorker); err != nil {
 		return nil, fmt.Errorf("error preparing query TouchWorker: %w", err)
+	}
+	if q.unblockKeyStmt, err = db.PrepareContext(ctx, unblockKey); err != nil {
+		return nil, fmt.Errorf("error preparing query UnblockKey: %w", err)
 	}
 	return &q, nil
 }
@@ -105,6 +144,36 @@ func (q *Queries) Close() error {
 			err = fmt.Errorf("error closing findKeysStmt: %w", cerr)
 		}
 	}
+	if q.operateAuditStmt != nil {
+		if cerr := q.operateAuditStmt.Close(); cerr != nil {
+			err = fmt.Errorf("error closing operateAuditStmt: %w", cerr)
+		}
+	}
+	if q.operateOpenStmt != nil {
+		if cerr := q.operateOpenStmt.Close(); cerr != nil {
+			err = fmt.Errorf("error closing operateOpenStmt: %w", cerr)
+		}
+	}
+	if q.operateRevokeStmt != nil {
+		if cerr := q.operateRevokeStmt.Close(); cerr != nil {
+			err = fmt.Errorf("error closing operateRevokeStmt: %w", cerr)
+		}
+	}
+	if q.operateUnblockStmt != nil {
+		if cerr := q.operateUnblockStmt.Close(); cerr != nil {
+			err = fmt.Errorf("error closing operateUnblockStmt: %w", cerr)
+		}
+	}
+	if q.operateUnsettleStmt != nil {
+		if cerr := q.operateUnsettleStmt.Close(); cerr != nil {
+			err = fmt.Errorf("error closing operateUnsettleStmt: %w", cerr)
+		}
+	}
+	if q.pauseLaneStmt != nil {
+		if cerr := q.pauseLaneStmt.Close(); cerr != nil {
+			err = fmt.Errorf("error closing pauseLaneStmt: %w", cerr)
+		}
+	}
 	if q.readClockStmt != nil {
 		if cerr := q.readClockStmt.Close(); cerr != nil {
 			err = fmt.Errorf("error closing readClockStmt: %w", cerr)
@@ -118,6 +187,36 @@ func (q *Queries) Close() error {
 	if q.registerWorkerStmt != nil {
 		if cerr := q.registerWorkerStmt.Close(); cerr != nil {
 			err = fmt.Errorf("error closing registerWorkerStmt: %w", cerr)
+		}
+	}
+	if q.releaseWorkerSeeStmt != nil {
+		if cerr := q.releaseWorkerSeeStmt.Close(); cerr != nil {
+			err = fmt.Errorf("error closing releaseWorkerSeeStmt: %w", cerr)
+		}
+	}
+	if q.replayDeadEnqueueStmt != nil {
+		if cerr := q.replayDeadEnqueueStmt.Close(); cerr != nil {
+			err = fmt.Errorf("error closing replayDeadEnqueueStmt: %w", cerr)
+		}
+	}
+	if q.replayDeadPickStmt != nil {
+		if cerr := q.replayDeadPickStmt.Close(); cerr != nil {
+			err = fmt.Errorf("error closing replayDeadPickStmt: %w", cerr)
+		}
+	}
+	if q.resolveRetryAgainStmt != nil {
+		if cerr := q.resolveRetryAgainStmt.Close(); cerr != nil {
+			err = fmt.Errorf("error closing resolveRetryAgainStmt: %w", cerr)
+		}
+	}
+	if q.resolveSettledBlockStmt != nil {
+		if cerr := q.resolveSettledBlockStmt.Close(); cerr != nil {
+			err = fmt.Errorf("error closing resolveSettledBlockStmt: %w", cerr)
+		}
+	}
+	if q.resumeLaneStmt != nil {
+		if cerr := q.resumeLaneStmt.Close(); cerr != nil {
+			err = fmt.Errorf("error closing resumeLaneStmt: %w", cerr)
 		}
 	}
 	if q.settleAgainStmt != nil {
@@ -165,6 +264,11 @@ func (q *Queries) Close() error {
 			err = fmt.Errorf("error closing touchWorkerStmt: %w", cerr)
 		}
 	}
+	if q.unblockKeyStmt != nil {
+		if cerr := q.unblockKeyStmt.Close(); cerr != nil {
+			err = fmt.Errorf("error closing unblockKeyStmt: %w", cerr)
+		}
+	}
 	return err
 }
 
@@ -202,47 +306,73 @@ func (q *Queries) queryRow(ctx context.Context, stmt *sql.Stmt, query string, ar
 }
 
 type Queries struct {
-	db                 DBTX
-	tx                 *sql.Tx
-	becomeWriterStmt   *sql.Stmt
-	enqueueDueStmt     *sql.Stmt
-	enqueueMessageStmt *sql.Stmt
-	findFatesStmt      *sql.Stmt
-	findKeysStmt       *sql.Stmt
-	readClockStmt      *sql.Stmt
-	readVersionStmt    *sql.Stmt
-	registerWorkerStmt *sql.Stmt
-	settleAgainStmt    *sql.Stmt
-	settleBlockStmt    *sql.Stmt
-	settleDequeueStmt  *sql.Stmt
-	settleEraseStmt    *sql.Stmt
-	settleFenceStmt    *sql.Stmt
-	settleParkStmt     *sql.Stmt
-	settleRecordStmt   *sql.Stmt
-	settleUnorderStmt  *sql.Stmt
-	touchWorkerStmt    *sql.Stmt
+	db                      DBTX
+	tx                      *sql.Tx
+	becomeWriterStmt        *sql.Stmt
+	enqueueDueStmt          *sql.Stmt
+	enqueueMessageStmt      *sql.Stmt
+	findFatesStmt           *sql.Stmt
+	findKeysStmt            *sql.Stmt
+	operateAuditStmt        *sql.Stmt
+	operateOpenStmt         *sql.Stmt
+	operateRevokeStmt       *sql.Stmt
+	operateUnblockStmt      *sql.Stmt
+	operateUnsettleStmt     *sql.Stmt
+	pauseLaneStmt           *sql.Stmt
+	readClockStmt           *sql.Stmt
+	readVersionStmt         *sql.Stmt
+	registerWorkerStmt      *sql.Stmt
+	releaseWorkerSeeStmt    *sql.Stmt
+	replayDeadEnqueueStmt   *sql.Stmt
+	replayDeadPickStmt      *sql.Stmt
+	resolveRetryAgainStmt   *sql.Stmt
+	resolveSettledBlockStmt *sql.Stmt
+	resumeLaneStmt          *sql.Stmt
+	settleAgainStmt         *sql.Stmt
+	settleBlockStmt         *sql.Stmt
+	settleDequeueStmt       *sql.Stmt
+	settleEraseStmt         *sql.Stmt
+	settleFenceStmt         *sql.Stmt
+	settleParkStmt          *sql.Stmt
+	settleRecordStmt        *sql.Stmt
+	settleUnorderStmt       *sql.Stmt
+	touchWorkerStmt         *sql.Stmt
+	unblockKeyStmt          *sql.Stmt
 }
 
 func (q *Queries) WithTx(tx *sql.Tx) *Queries {
 	return &Queries{
-		db:                 tx,
-		tx:                 tx,
-		becomeWriterStmt:   q.becomeWriterStmt,
-		enqueueDueStmt:     q.enqueueDueStmt,
-		enqueueMessageStmt: q.enqueueMessageStmt,
-		findFatesStmt:      q.findFatesStmt,
-		findKeysStmt:       q.findKeysStmt,
-		readClockStmt:      q.readClockStmt,
-		readVersionStmt:    q.readVersionStmt,
-		registerWorkerStmt: q.registerWorkerStmt,
-		settleAgainStmt:    q.settleAgainStmt,
-		settleBlockStmt:    q.settleBlockStmt,
-		settleDequeueStmt:  q.settleDequeueStmt,
-		settleEraseStmt:    q.settleEraseStmt,
-		settleFenceStmt:    q.settleFenceStmt,
-		settleParkStmt:     q.settleParkStmt,
-		settleRecordStmt:   q.settleRecordStmt,
-		settleUnorderStmt:  q.settleUnorderStmt,
-		touchWorkerStmt:    q.touchWorkerStmt,
+		db:                      tx,
+		tx:                      tx,
+		becomeWriterStmt:        q.becomeWriterStmt,
+		enqueueDueStmt:          q.enqueueDueStmt,
+		enqueueMessageStmt:      q.enqueueMessageStmt,
+		findFatesStmt:           q.findFatesStmt,
+		findKeysStmt:            q.findKeysStmt,
+		operateAuditStmt:        q.operateAuditStmt,
+		operateOpenStmt:         q.operateOpenStmt,
+		operateRevokeStmt:       q.operateRevokeStmt,
+		operateUnblockStmt:      q.operateUnblockStmt,
+		operateUnsettleStmt:     q.operateUnsettleStmt,
+		pauseLaneStmt:           q.pauseLaneStmt,
+		readClockStmt:           q.readClockStmt,
+		readVersionStmt:         q.readVersionStmt,
+		registerWorkerStmt:      q.registerWorkerStmt,
+		releaseWorkerSeeStmt:    q.releaseWorkerSeeStmt,
+		replayDeadEnqueueStmt:   q.replayDeadEnqueueStmt,
+		replayDeadPickStmt:      q.replayDeadPickStmt,
+		resolveRetryAgainStmt:   q.resolveRetryAgainStmt,
+		resolveSettledBlockStmt: q.resolveSettledBlockStmt,
+		resumeLaneStmt:          q.resumeLaneStmt,
+		settleAgainStmt:         q.settleAgainStmt,
+		settleBlockStmt:         q.settleBlockStmt,
+		settleDequeueStmt:       q.settleDequeueStmt,
+		settleEraseStmt:         q.settleEraseStmt,
+		settleFenceStmt:         q.settleFenceStmt,
+		settleParkStmt:          q.settleParkStmt,
+		settleRecordStmt:        q.settleRecordStmt,
+		settleUnorderStmt:       q.settleUnorderStmt,
+		touchWorkerStmt:         q.touchWorkerStmt,
+		unblockKeyStmt:          q.unblockKeyStmt,
 	}
 }
