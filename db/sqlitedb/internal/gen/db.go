@@ -33,6 +33,9 @@ func Prepare(ctx context.Context, db DBTX) (*Queries, error) {
 	if q.enqueueMessageStmt, err = db.PrepareContext(ctx, enqueueMessage); err != nil {
 		return nil, fmt.Errorf("error preparing query EnqueueMessage: %w", err)
 	}
+	if q.expireUnleasedSeeStmt, err = db.PrepareContext(ctx, expireUnleasedSee); err != nil {
+		return nil, fmt.Errorf("error preparing query ExpireUnleasedSee: %w", err)
+	}
 	if q.findFatesStmt, err = db.PrepareContext(ctx, findFates); err != nil {
 		return nil, fmt.Errorf("error preparing query FindFates: %w", err)
 	}
@@ -56,6 +59,21 @@ func Prepare(ctx context.Context, db DBTX) (*Queries, error) {
 	}
 	if q.pauseLaneStmt, err = db.PrepareContext(ctx, pauseLane); err != nil {
 		return nil, fmt.Errorf("error preparing query PauseLane: %w", err)
+	}
+	if q.purgeAuditEraseStmt, err = db.PrepareContext(ctx, purgeAuditErase); err != nil {
+		return nil, fmt.Errorf("error preparing query PurgeAuditErase: %w", err)
+	}
+	if q.purgeAuditSeeStmt, err = db.PrepareContext(ctx, purgeAuditSee); err != nil {
+		return nil, fmt.Errorf("error preparing query PurgeAuditSee: %w", err)
+	}
+	if q.purgeSeeStmt, err = db.PrepareContext(ctx, purgeSee); err != nil {
+		return nil, fmt.Errorf("error preparing query PurgeSee: %w", err)
+	}
+	if q.purgeUndeliveredSeeStmt, err = db.PrepareContext(ctx, purgeUndeliveredSee); err != nil {
+		return nil, fmt.Errorf("error preparing query PurgeUndeliveredSee: %w", err)
+	}
+	if q.purgeWorkersStmt, err = db.PrepareContext(ctx, purgeWorkers); err != nil {
+		return nil, fmt.Errorf("error preparing query PurgeWorkers: %w", err)
 	}
 	if q.readClockStmt, err = db.PrepareContext(ctx, readClock); err != nil {
 		return nil, fmt.Errorf("error preparing query ReadClock: %w", err)
@@ -134,6 +152,11 @@ func (q *Queries) Close() error {
 			err = fmt.Errorf("error closing enqueueMessageStmt: %w", cerr)
 		}
 	}
+	if q.expireUnleasedSeeStmt != nil {
+		if cerr := q.expireUnleasedSeeStmt.Close(); cerr != nil {
+			err = fmt.Errorf("error closing expireUnleasedSeeStmt: %w", cerr)
+		}
+	}
 	if q.findFatesStmt != nil {
 		if cerr := q.findFatesStmt.Close(); cerr != nil {
 			err = fmt.Errorf("error closing findFatesStmt: %w", cerr)
@@ -172,6 +195,31 @@ func (q *Queries) Close() error {
 	if q.pauseLaneStmt != nil {
 		if cerr := q.pauseLaneStmt.Close(); cerr != nil {
 			err = fmt.Errorf("error closing pauseLaneStmt: %w", cerr)
+		}
+	}
+	if q.purgeAuditEraseStmt != nil {
+		if cerr := q.purgeAuditEraseStmt.Close(); cerr != nil {
+			err = fmt.Errorf("error closing purgeAuditEraseStmt: %w", cerr)
+		}
+	}
+	if q.purgeAuditSeeStmt != nil {
+		if cerr := q.purgeAuditSeeStmt.Close(); cerr != nil {
+			err = fmt.Errorf("error closing purgeAuditSeeStmt: %w", cerr)
+		}
+	}
+	if q.purgeSeeStmt != nil {
+		if cerr := q.purgeSeeStmt.Close(); cerr != nil {
+			err = fmt.Errorf("error closing purgeSeeStmt: %w", cerr)
+		}
+	}
+	if q.purgeUndeliveredSeeStmt != nil {
+		if cerr := q.purgeUndeliveredSeeStmt.Close(); cerr != nil {
+			err = fmt.Errorf("error closing purgeUndeliveredSeeStmt: %w", cerr)
+		}
+	}
+	if q.purgeWorkersStmt != nil {
+		if cerr := q.purgeWorkersStmt.Close(); cerr != nil {
+			err = fmt.Errorf("error closing purgeWorkersStmt: %w", cerr)
 		}
 	}
 	if q.readClockStmt != nil {
@@ -311,6 +359,7 @@ type Queries struct {
 	becomeWriterStmt        *sql.Stmt
 	enqueueDueStmt          *sql.Stmt
 	enqueueMessageStmt      *sql.Stmt
+	expireUnleasedSeeStmt   *sql.Stmt
 	findFatesStmt           *sql.Stmt
 	findKeysStmt            *sql.Stmt
 	operateAuditStmt        *sql.Stmt
@@ -319,6 +368,11 @@ type Queries struct {
 	operateUnblockStmt      *sql.Stmt
 	operateUnsettleStmt     *sql.Stmt
 	pauseLaneStmt           *sql.Stmt
+	purgeAuditEraseStmt     *sql.Stmt
+	purgeAuditSeeStmt       *sql.Stmt
+	purgeSeeStmt            *sql.Stmt
+	purgeUndeliveredSeeStmt *sql.Stmt
+	purgeWorkersStmt        *sql.Stmt
 	readClockStmt           *sql.Stmt
 	readVersionStmt         *sql.Stmt
 	registerWorkerStmt      *sql.Stmt
@@ -347,6 +401,7 @@ func (q *Queries) WithTx(tx *sql.Tx) *Queries {
 		becomeWriterStmt:        q.becomeWriterStmt,
 		enqueueDueStmt:          q.enqueueDueStmt,
 		enqueueMessageStmt:      q.enqueueMessageStmt,
+		expireUnleasedSeeStmt:   q.expireUnleasedSeeStmt,
 		findFatesStmt:           q.findFatesStmt,
 		findKeysStmt:            q.findKeysStmt,
 		operateAuditStmt:        q.operateAuditStmt,
@@ -355,6 +410,11 @@ func (q *Queries) WithTx(tx *sql.Tx) *Queries {
 		operateUnblockStmt:      q.operateUnblockStmt,
 		operateUnsettleStmt:     q.operateUnsettleStmt,
 		pauseLaneStmt:           q.pauseLaneStmt,
+		purgeAuditEraseStmt:     q.purgeAuditEraseStmt,
+		purgeAuditSeeStmt:       q.purgeAuditSeeStmt,
+		purgeSeeStmt:            q.purgeSeeStmt,
+		purgeUndeliveredSeeStmt: q.purgeUndeliveredSeeStmt,
+		purgeWorkersStmt:        q.purgeWorkersStmt,
 		readClockStmt:           q.readClockStmt,
 		readVersionStmt:         q.readVersionStmt,
 		registerWorkerStmt:      q.registerWorkerStmt,

@@ -1,0 +1,103 @@
+-- Purge: retention. Each operation looks at no more than its limit and tells where it came to, so that nothing runs long: a walk goes on after
+-- the last row looked at, and is over when nothing comes back. The queries whose names end in See look; what they find is removed by its id.
+--
+-- One transaction writes at a time, so two janitors take turns and neither is ever told that the other is busy.
+
+-- PurgeSee looks at the settlements above after_id, at most max_rows of them, oldest id first, and says of each whether it was settled before the
+-- cut-off of its outcome (0 = none, for what is kept).
+-- Guard: scope, strictly older than the cut-off. Index: the primary keys. Locks: none.
+-- name: PurgeSee :many
+SELECT
+    s.message_id, s.outcome,
+    CAST(
+        s.settled_at < CASE s.outcome
+            WHEN 'delivered' THEN CAST(sqlc.arg(delivered) AS INTEGER)
+            WHEN 'dead' THEN CAST(sqlc.arg(dead) AS INTEGER)
+            WHEN 'cancelled' THEN CAST(sqlc.arg(cancelled) AS INTEGER)
+            ELSE CAST(sqlc.arg(expired) AS INTEGER)
+        END
+        AND (CAST(sqlc.arg(all_tenants) AS BOOLEAN) OR EXISTS (
+            SELECT 1
+            FROM outbox_message AS m
+            WHERE m.id = s.message_id
+                AND +m.tenant IN (SELECT t.value FROM json_each(CAST(sqlc.arg(scope) AS TEXT)) AS t)
+        ))
+        AS BOOLEAN
+    ) AS old
+FROM outbox_settlement AS s
+WHERE s.message_id > CAST(sqlc.arg(after_id) AS INTEGER)
+ORDER BY s.message_id
+LIMIT CAST(sqlc.arg(max_rows) AS INTEGER);
+
+-- PurgeUndeliveredSee looks at the messages of one outcome settled before the cut-off and after (after_at, after_id), at most max_rows of them,
+-- oldest first, and says of each whether it is in scope. The index is entered at after_at: SQLite compares the second half of the pair row by row,
+-- at most those that one transaction settled.
+-- Guard: scope, outcome, strictly older than the cut-off. Index: settlement_undelivered, the primary key. Locks: none.
+-- name: PurgeUndeliveredSee :many
+SELECT
+    s.message_id, s.settled_at,
+    CAST(
+        CAST(sqlc.arg(all_tenants) AS BOOLEAN) OR EXISTS (
+            SELECT 1
+            FROM outbox_message AS m
+            WHERE m.id = s.message_id
+                AND +m.tenant IN (SELECT t.value FROM json_each(CAST(sqlc.arg(scope) AS TEXT)) AS t)
+        )
+        AS BOOLEAN
+    ) AS in_scope
+FROM outbox_settlement AS s
+WHERE s.outcome = CAST(sqlc.arg(outcome) AS TEXT)
+    AND s.outcome <> 'delivered'
+    AND s.settled_at < CAST(sqlc.arg(cutoff) AS INTEGER)
+    AND (s.settled_at, s.message_id) > (CAST(sqlc.arg(after_at) AS INTEGER), CAST(sqlc.arg(after_id) AS INTEGER))
+ORDER BY s.settled_at, s.message_id
+LIMIT CAST(sqlc.arg(max_rows) AS INTEGER);
+
+-- ExpireUnleasedSee looks at the open messages above after_id, at most examine of them, and says of each whether nobody ever leased it by the
+-- cut-off: its expiry and the grace.
+-- Guard: scope, pending, never leased (epoch 0), expires_at not after the cut-off. Index: the primary key. Locks: none.
+-- name: ExpireUnleasedSee :many
+SELECT
+    q.message_id,
+    CAST(
+        q.epoch = 0 AND q.state = 0 AND q.expires_at <= CAST(sqlc.arg(cutoff) AS INTEGER)
+        AND (CAST(sqlc.arg(all_tenants) AS BOOLEAN) OR q.tenant IN (SELECT t.value FROM json_each(CAST(sqlc.arg(scope) AS TEXT)) AS t))
+        AS BOOLEAN
+    ) AS old
+FROM outbox_queue AS q
+WHERE q.message_id > CAST(sqlc.arg(after_id) AS INTEGER)
+ORDER BY q.message_id
+LIMIT CAST(sqlc.arg(examine) AS INTEGER);
+
+-- PurgeAuditSee looks at operators' acts above after_id, at most max_rows of them, and says of each whether it was before the cut-off.
+-- Guard: scope, strictly older than the cut-off. Index: the primary key. Locks: none.
+-- name: PurgeAuditSee :many
+SELECT
+    a.id,
+    CAST(
+        a.at < CAST(sqlc.arg(cutoff) AS INTEGER)
+        AND (CAST(sqlc.arg(all_tenants) AS BOOLEAN) OR a.tenant IN (SELECT t.value FROM json_each(CAST(sqlc.arg(scope) AS TEXT)) AS t))
+        AS BOOLEAN
+    ) AS old
+FROM outbox_audit AS a
+WHERE a.id > CAST(sqlc.arg(after_id) AS INTEGER)
+ORDER BY a.id
+LIMIT CAST(sqlc.arg(max_rows) AS INTEGER);
+
+-- PurgeAuditErase forgets operators' acts. Guard: the caller's. Index: the primary key. Locks: none.
+-- name: PurgeAuditErase :exec
+DELETE FROM outbox_audit
+WHERE id IN (SELECT i.value FROM json_each(CAST(sqlc.arg(ids) AS TEXT)) AS i);
+
+-- PurgeWorkers forgets senders not seen since the cut-off; a lease they still hold runs out by itself.
+-- Guard: last seen before the cut-off. Index: the primary key (the table is small). Locks: none.
+-- name: PurgeWorkers :many
+DELETE FROM outbox_worker
+WHERE id IN (
+    SELECT o.id
+    FROM outbox_worker AS o
+    WHERE o.seen_at < CAST(sqlc.arg(cutoff) AS INTEGER)
+    ORDER BY o.id
+    LIMIT CAST(sqlc.arg(max_rows) AS INTEGER)
+)
+RETURNING id;
