@@ -8,7 +8,8 @@ import (
 	"time"
 )
 
-// ErrBlocked says that a table was in use for longer than Config.LockTimeout. The error that wraps it names the sessions.
+// ErrBlocked says that a table, or a file of SQLite, was in use for longer than Config.LockTimeout. The error that wraps it names
+// the sessions where the server knows them.
 // The step that waited is undone; calling again is safe and goes on with it.
 var ErrBlocked = errors.New("gave up waiting for a lock")
 
@@ -23,8 +24,12 @@ func (in *installation) report(ctx context.Context, err error) error {
 	if err == nil {
 		return nil
 	}
-	if isLockTimeout(err) {
+	switch {
+	case isLockTimeout(err):
 		err = in.blocked(ctx, err)
+	case isBusy(err):
+		err = fmt.Errorf("%w after %v: another process or connection writes to the file; end its transaction, then call again: %w",
+			ErrBlocked, in.lockTimeout, err)
 	}
 	return fmt.Errorf("schema %s: %w", in.name, err)
 }

@@ -13,18 +13,30 @@ import (
 	"github.com/fencepost-go/fencepost/internal/schemaname"
 )
 
+// A Dialect is the kind of database that holds the tables.
+type Dialect int
+
+const (
+	Postgres Dialect = iota
+	SQLite
+)
+
 // Config says where and how migrations run. The zero value is valid.
 type Config struct {
+	// Dialect is that of the database. The zero value is Postgres.
+	Dialect Dialect
+
 	// Name is the name of the schema: 1 to 63 letters A to Z and a to z, digits, _ and -, kept as written. Empty means
-	// outbox.
+	// outbox, and on SQLite, where it is the prefix of the tables, nothing else is taken.
 	Name string
 
 	// LockTimeout bounds each wait of a migration for a table that others use, and with it how long these may be held up
-	// behind the migration. Zero means 5 seconds; at least a millisecond, at most an hour.
+	// behind the migration; on SQLite each wait for the file, whatever the handle's own busy timeout. Zero means 5 seconds; at
+	// least a millisecond, at most an hour.
 	LockTimeout time.Duration
 
 	// RolePrefix begins the names of the roles that Grants makes; the rules of Name hold for the names they become. Empty
-	// means Name and an underscore, as in outbox_sender.
+	// means Name and an underscore, as in outbox_sender. SQLite has no roles and refuses it.
 	RolePrefix string
 
 	// Logger reports each migration that was applied or rolled back. Nil means silence.
@@ -45,6 +57,7 @@ const writtenLockTimeout = `lock_timeout = '5s'`
 
 // installation is what one call works on: a schema in a database.
 type installation struct {
+	dialect        Dialect
 	db             *sql.DB
 	name           string
 	rolePrefix     string
@@ -52,10 +65,13 @@ type installation struct {
 	connectTimeout time.Duration
 	logger         *slog.Logger
 	migrations     fs.FS
+	statements     map[string]string
+	encoding       string // that the database must have
 }
 
 func open(db *sql.DB, config Config) (*installation, error) {
 	in := &installation{
+		dialect:        config.Dialect,
 		db:             db,
 		name:           cmp.Or(config.Name, schemaname.Default),
 		rolePrefix:     cmp.Or(config.RolePrefix, cmp.Or(config.Name, schemaname.Default)+"_"),
@@ -63,8 +79,24 @@ func open(db *sql.DB, config Config) (*installation, error) {
 		connectTimeout: connectTimeout,
 		logger:         cmp.Or(config.Logger, slog.New(slog.DiscardHandler)),
 		migrations:     postgres,
+		statements:     postgresStatements,
+		encoding:       "UTF8",
 	}
 	var problems []error
+	switch config.Dialect {
+	case Postgres:
+	case SQLite:
+		in.migrations, in.statements, in.encoding = sqlite, sqliteStatements, "UTF-8"
+		if in.name != schemaname.Default {
+			problems = append(problems, fmt.Errorf("Config.Name %q: on SQLite the tables' prefix is always %s; use a file for each installation",
+				in.name, schemaname.Default))
+		}
+		if config.RolePrefix != "" {
+			problems = append(problems, errors.New("Config.RolePrefix: SQLite has no roles"))
+		}
+	default:
+		problems = append(problems, fmt.Errorf("Config.Dialect %d is neither Postgres nor SQLite", config.Dialect))
+	}
 	if err := schemaname.Validate(in.name); err != nil {
 		problems = append(problems, fmt.Errorf("Config.Name %w", err))
 	}

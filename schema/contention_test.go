@@ -43,12 +43,17 @@ func migrateOnSignal() error {
 		return err
 	}
 	defer db.Close()
-	if err := db.Ping(); err != nil {
-		return err
+	if os.Getenv(driverVariable) != "sqlite" { // whose ping is not told to wait for others
+		if err := db.Ping(); err != nil {
+			return err
+		}
 	}
 	fmt.Println("ready")
 	if _, err := io.ReadAll(os.Stdin); err != nil {
 		return err
+	}
+	if os.Getenv(driverVariable) == "sqlite" {
+		return schema.Up(context.Background(), db, file)
 	}
 	if os.Getenv(nextVariable) == "" {
 		return schema.Up(context.Background(), db, schema.Config{})

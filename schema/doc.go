@@ -1,7 +1,9 @@
-// Package schema installs and upgrades fencepost's tables in a PostgreSQL database.
+// Package schema installs and upgrades fencepost's tables in a PostgreSQL database or a file of SQLite.
 //
 // [Up] applies the migrations that a database lacks, [Down] rolls them back, [Status] lists them, [Print] writes the SQL for
 // those who run it themselves, and [Grants] the SQL of roles. Each takes a *sql.DB of any PostgreSQL driver and one [Config].
+// For SQLite Config.Dialect is [SQLite] and the *sql.DB one of modernc.org/sqlite, such as sqlitedb's Store.DB; section SQLite says
+// what differs. The package links no driver.
 //
 // Everything lives in one schema, called outbox or as Config.Name says; several installations under different names may
 // share a database. Which versions are applied is kept in the table schema_version of that schema. Nothing depends on
@@ -20,6 +22,12 @@
 // migration ends after Config.LockTimeout with an [ErrBlocked] that names who was in the way. Each migration is one
 // transaction: a failed one has changed nothing, and calling again goes on where it stopped. The comment at the top of a
 // migration says which tables it locks and whether older programs may keep running beside it.
+//
+// # SQLite
+//
+// The tables stand in the application's own file under the prefix outbox_, the versions in outbox_schema_version: one installation a
+// file. Up and Down are one transaction each, which holds the file's write lock: they need one connection, and other processes that
+// migrate or write wait for them, and they for those, up to Config.LockTimeout. There are no roles, so [Grants] is refused.
 //
 // # What it does not own
 //

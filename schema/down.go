@@ -6,6 +6,7 @@ import (
 	"fmt"
 
 	"github.com/pressly/goose/v3"
+	"github.com/pressly/goose/v3/database"
 )
 
 // Down rolls back the migrations above the version, newest first, with all data in what they created. Version 0 removes
@@ -26,36 +27,35 @@ func (in *installation) down(ctx context.Context, version int64) error {
 	if err := in.checkPool(); err != nil {
 		return err
 	}
-	return in.alone(ctx, func(ctx context.Context) error { return in.rollBack(ctx, version) })
+	after := in.remove
+	if version > 0 {
+		after = keep
+	}
+	return in.change(ctx, in.checkInstalled, func(ctx context.Context, p *goose.Provider) ([]*goose.MigrationResult, error) {
+		return p.DownTo(ctx, version)
+	}, after)
 }
 
-func (in *installation) rollBack(ctx context.Context, version int64) error {
-	var installed bool
-	err := in.step(ctx, func(tx *sql.Tx) (err error) {
-		if _, installed, err = in.inspect(ctx, tx); err != nil || !installed {
-			return err
-		}
-		return in.refuseNewer(ctx, tx)
-	})
-	if err != nil || !installed {
+func (in *installation) checkInstalled(ctx context.Context, db database.DBTxConn) error {
+	_, installed, err := in.inspect(ctx, db)
+	if err == nil && !installed {
+		err = errNothingToDo
+	}
+	if err != nil {
 		return err
 	}
-	err = in.migrate(ctx, func(p *goose.Provider) ([]*goose.MigrationResult, error) { return p.DownTo(ctx, version) })
-	if err != nil || version > 0 {
-		return err
-	}
-	return in.step(ctx, func(tx *sql.Tx) error { return in.remove(ctx, tx) })
+	return in.refuseNewer(ctx, db)
 }
 
 // remove undoes bootstrap.
-func (in *installation) remove(ctx context.Context, tx *sql.Tx) error {
-	if _, err := tx.ExecContext(ctx, in.statement("DropVersionTable")); err != nil {
+func (in *installation) remove(ctx context.Context, db database.DBTxConn) error {
+	if _, err := db.ExecContext(ctx, in.statement("DropVersionTable")); err != nil {
 		return err
 	}
 	var droppable bool
-	if err := tx.QueryRowContext(ctx, in.statement("IsOursAndEmpty"), in.name).Scan(&droppable); err != nil || !droppable {
+	if err := db.QueryRowContext(ctx, in.statement("IsOursAndEmpty"), in.name).Scan(&droppable); err != nil || !droppable {
 		return err
 	}
-	_, err := tx.ExecContext(ctx, in.statement("DropSchema"))
+	_, err := db.ExecContext(ctx, in.statement("DropSchema"))
 	return err
 }

@@ -8,17 +8,19 @@ import (
 	"strings"
 )
 
-//go:embed bootstrap postgres roles
+//go:embed bootstrap postgres sqlite roles
 var embedded embed.FS
 
 // FS holds the SQL files, written for the schema outbox, for those who migrate with a tool of their own: the migrations in
-// goose's form under postgres/, under bootstrap/postgres.sql what must exist before the first one, and the rights of roles under
-// roles/.
+// goose's form under postgres/ and sqlite/, in bootstrap/postgres/create.sql and bootstrap/sqlite/version.sql what must exist before
+// the first one, and the rights of roles under roles/. Those of SQLite are for a tool that runs each in one transaction.
 var FS fs.FS = embedded
 
 var (
-	postgres   = must(fs.Sub(embedded, "postgres"))
-	statements = must(parse(must(fs.Sub(embedded, "bootstrap"))))
+	postgres           = must(fs.Sub(embedded, "postgres"))
+	postgresStatements = must(parse(must(fs.Sub(embedded, "bootstrap/postgres"))))
+	sqlite             = must(fs.Sub(embedded, "sqlite"))
+	sqliteStatements   = must(parse(must(fs.Sub(embedded, "bootstrap/sqlite"))))
 )
 
 // must is for what can only fail if the files were embedded wrongly, which every test would show.
@@ -55,7 +57,7 @@ func parse(files fs.FS) (map[string]string, error) {
 
 // statement returns the text of a named statement, as this installation runs it.
 func (in *installation) statement(name string) string {
-	text, ok := statements[name]
+	text, ok := in.statements[name]
 	if !ok {
 		panic("schema: no statement " + name)
 	}

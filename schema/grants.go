@@ -1,6 +1,7 @@
 package schema
 
 import (
+	"errors"
 	"fmt"
 	"io"
 	"io/fs"
@@ -25,11 +26,14 @@ func Roles() []string {
 //   - viewer reads everything but payloads, metadata, digests, results and tokens.
 //   - repair has no access: what a person or a tool gets who is to repair something else.
 //
-// PUBLIC has nothing.
+// PUBLIC has nothing. On SQLite, which has no roles, it is refused.
 func Grants(w io.Writer, config Config) error {
 	in, err := open(nil, config)
 	if err != nil {
 		return err
+	}
+	if in.dialect == SQLite {
+		return errors.New("schema: SQLite has no roles to grant anything: who may use the file is up to its permissions")
 	}
 	for _, role := range Roles() {
 		if err := schemaname.Validate(in.rolePrefix + role); err != nil {

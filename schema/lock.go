@@ -5,7 +5,38 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
+
+	"github.com/pressly/goose/v3/database"
 )
+
+// step is what a change does beside the migrations.
+type step func(context.Context, database.DBTxConn) error
+
+// errNothingToDo ends a change before it begins.
+var errNothingToDo = errors.New("nothing to do")
+
+// change runs migrations between two steps while no other process changes the schema. On SQLite all is one transaction, and what
+// after does is removeUnused's.
+func (in *installation) change(ctx context.Context, before step, run migrations, after step) error {
+	var err error
+	if in.dialect == SQLite {
+		err = in.migrate(ctx, run, &writing{in: in, before: before})
+	} else {
+		err = in.alone(ctx, func(ctx context.Context) error {
+			if err := in.inTx(ctx, before); err != nil {
+				return err
+			}
+			if err := in.migrate(ctx, run, nil); err != nil {
+				return err
+			}
+			return in.inTx(ctx, after)
+		})
+	}
+	if errors.Is(err, errNothingToDo) {
+		return nil
+	}
+	return err
+}
 
 // alone calls change while no other process changes the schema. The lock is held by a transaction on a connection of its
 // own, so that change can commit step by step.
@@ -36,14 +67,14 @@ func (in *installation) alone(ctx context.Context, change func(context.Context) 
 
 // checkPool refuses a pool in which alone would wait for ever.
 func (in *installation) checkPool() error {
-	if in.db.Stats().MaxOpenConnections == 1 {
+	if in.dialect == Postgres && in.db.Stats().MaxOpenConnections == 1 {
 		return errors.New("needs two connections at once, and the pool has MaxOpenConns 1")
 	}
 	return nil
 }
 
-// step runs one transaction that bounds its waits as the migrations do.
-func (in *installation) step(ctx context.Context, run func(*sql.Tx) error) error {
+// inTx runs a step in a transaction that bounds its waits as the migrations do.
+func (in *installation) inTx(ctx context.Context, run step) error {
 	conn, err := in.connect(ctx)
 	if err != nil {
 		return err
@@ -57,7 +88,7 @@ func (in *installation) step(ctx context.Context, run func(*sql.Tx) error) error
 	if _, err := tx.ExecContext(ctx, in.statement("LimitLockWaits")); err != nil {
 		return err
 	}
-	if err := run(tx); err != nil {
+	if err := run(ctx, tx); err != nil {
 		return err
 	}
 	return tx.Commit()
@@ -82,3 +113,6 @@ func (in *installation) connect(ctx context.Context) (*sql.Conn, error) {
 	}
 	return nil, err
 }
+
+// keep is the step that does nothing.
+func keep(context.Context, database.DBTxConn) error { return nil }

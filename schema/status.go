@@ -8,6 +8,8 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"github.com/pressly/goose/v3/database"
 )
 
 // Migration is one migration and whether a database has it.
@@ -46,7 +48,7 @@ func Status(ctx context.Context, db *sql.DB, config Config) ([]Migration, error)
 	return migrations, in.report(ctx, err)
 }
 
-func (in *installation) status(ctx context.Context, db querier) ([]Migration, error) {
+func (in *installation) status(ctx context.Context, db database.DBTxConn) ([]Migration, error) {
 	sources, err := in.sources()
 	if err != nil {
 		return nil, err
@@ -80,13 +82,13 @@ func (in *installation) status(ctx context.Context, db querier) ([]Migration, er
 }
 
 // inspect reports whether the schema and its version table exist.
-func (in *installation) inspect(ctx context.Context, db querier) (hasSchema, hasVersions bool, err error) {
+func (in *installation) inspect(ctx context.Context, db database.DBTxConn) (hasSchema, hasVersions bool, err error) {
 	err = db.QueryRowContext(ctx, in.statement("Inspect"), in.name).Scan(&hasSchema, &hasVersions)
 	return hasSchema, hasVersions, err
 }
 
 // refuseNewer returns ErrTooNew for a schema that this program does not know.
-func (in *installation) refuseNewer(ctx context.Context, db querier) error {
+func (in *installation) refuseNewer(ctx context.Context, db database.DBTxConn) error {
 	sources, err := in.sources()
 	if err != nil {
 		return err

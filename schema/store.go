@@ -4,37 +4,49 @@ import (
 	"context"
 	"database/sql"
 	"errors"
+	"fmt"
 	"time"
 
 	"github.com/pressly/goose/v3/database"
 )
 
-// querier is what a pool, a connection and a transaction have in common.
-type querier interface {
-	QueryContext(ctx context.Context, query string, args ...any) (*sql.Rows, error)
-	QueryRowContext(ctx context.Context, query string, args ...any) *sql.Row
-}
-
-// applied is a row of the version table.
-type applied struct {
+// appliedVersion is a row of the version table.
+type appliedVersion struct {
 	number int64
 	at     time.Time
 }
 
+// instant reads a point in time as either dialect keeps it; on SQLite it is microseconds.
+type instant struct{ time.Time }
+
+// Scan implements sql.Scanner.
+func (i *instant) Scan(value any) error {
+	switch value := value.(type) {
+	case time.Time:
+		i.Time = value
+	case int64:
+		i.Time = time.UnixMicro(value)
+	default:
+		return fmt.Errorf("%T is no instant", value)
+	}
+	return nil
+}
+
 // listVersions returns the rows of the version table, newest first.
-func (in *installation) listVersions(ctx context.Context, db querier) ([]applied, error) {
+func (in *installation) listVersions(ctx context.Context, db database.DBTxConn) ([]appliedVersion, error) {
 	rows, err := db.QueryContext(ctx, in.statement("ListVersions"))
 	if err != nil {
 		return nil, err
 	}
 	defer rows.Close()
-	var versions []applied
+	var versions []appliedVersion
 	for rows.Next() {
-		var version applied
-		if err := rows.Scan(&version.number, &version.at); err != nil {
+		var number int64
+		var at instant
+		if err := rows.Scan(&number, &at); err != nil {
 			return nil, err
 		}
-		versions = append(versions, version)
+		versions = append(versions, appliedVersion{number: number, at: at.Time})
 	}
 	return versions, rows.Err()
 }

@@ -8,6 +8,7 @@ import (
 	"slices"
 
 	"github.com/pressly/goose/v3"
+	"github.com/pressly/goose/v3/database"
 )
 
 // ErrTooNew says that a newer release of fencepost has migrated the schema further than this one knows. The error that
@@ -15,7 +16,8 @@ import (
 var ErrTooNew = errors.New("the schema is newer than this program")
 
 // Up brings the schema to the newest version. It creates what is missing, schema included, and where nothing is missing it
-// only looks. A database in another encoding than UTF8 is refused. It may be called by any number of processes at once and takes two connections of the pool.
+// only looks. A database in another encoding than UTF8 is refused. It may be called by any number of processes at once and takes two
+// connections of the pool, on SQLite one.
 func Up(ctx context.Context, db *sql.DB, config Config) error {
 	in, err := open(db, config)
 	if err != nil {
@@ -29,11 +31,15 @@ func (in *installation) up(ctx context.Context) error {
 		return err
 	}
 	var current bool
-	err := in.step(ctx, func(tx *sql.Tx) error {
-		if err := in.checkEncoding(ctx, tx); err != nil {
+	look := in.look
+	if in.dialect == Postgres {
+		look = in.inTx
+	}
+	err := look(ctx, func(ctx context.Context, db database.DBTxConn) error {
+		if err := in.checkEncoding(ctx, db); err != nil {
 			return err
 		}
-		migrations, err := in.status(ctx, tx)
+		migrations, err := in.status(ctx, db)
 		current = !slices.ContainsFunc(migrations, func(m Migration) bool { return m.AppliedAt.IsZero() || m.Name == "" })
 		return err
 	})
@@ -41,57 +47,63 @@ func (in *installation) up(ctx context.Context) error {
 	if err != nil || current {
 		return err
 	}
-	return in.alone(ctx, in.upgrade)
+	return in.change(ctx, in.bootstrap, func(ctx context.Context, p *goose.Provider) ([]*goose.MigrationResult, error) { return p.Up(ctx) }, keep)
 }
 
 // checkEncoding refuses a database whose texts are not those of the program.
-func (in *installation) checkEncoding(ctx context.Context, db querier) error {
+func (in *installation) checkEncoding(ctx context.Context, db database.DBTxConn) error {
 	var encoding string
 	err := db.QueryRowContext(ctx, in.statement("ServerEncoding")).Scan(&encoding)
-	if err == nil && encoding != "UTF8" {
-		err = fmt.Errorf("the database has the encoding %s: it needs one made with ENCODING 'UTF8'", encoding)
+	if err == nil && encoding != in.encoding {
+		err = fmt.Errorf("the database has the encoding %s: it needs one made with ENCODING '%s'", encoding, in.encoding)
 	}
 	return err
 }
 
-func (in *installation) upgrade(ctx context.Context) error {
-	if err := in.step(ctx, func(tx *sql.Tx) error { return in.bootstrap(ctx, tx) }); err != nil {
-		return err
-	}
-	return in.migrate(ctx, func(p *goose.Provider) ([]*goose.MigrationResult, error) { return p.Up(ctx) })
-}
-
 // bootstrap creates the schema and the version table where they are missing.
-func (in *installation) bootstrap(ctx context.Context, tx *sql.Tx) error {
-	hasSchema, hasVersions, err := in.inspect(ctx, tx)
+func (in *installation) bootstrap(ctx context.Context, db database.DBTxConn) error {
+	hasSchema, hasVersions, err := in.inspect(ctx, db)
 	if err != nil {
 		return err
 	}
 	if !hasSchema {
-		if _, err := tx.ExecContext(ctx, in.statement("CreateSchema")); err != nil {
+		if _, err := db.ExecContext(ctx, in.statement("CreateSchema")); err != nil {
 			return err
 		}
 	}
 	if !hasVersions {
-		if _, err := tx.ExecContext(ctx, in.statement("CreateVersionTable")); err != nil {
+		if _, err := db.ExecContext(ctx, in.statement("CreateVersionTable")); err != nil {
 			return err
 		}
 	}
-	return in.refuseNewer(ctx, tx)
+	return in.refuseNewer(ctx, db)
 }
 
-// migrate runs goose over the migrations.
-func (in *installation) migrate(ctx context.Context, run func(*goose.Provider) ([]*goose.MigrationResult, error)) error {
-	provider, err := goose.NewProvider(goose.DialectCustom, in.db, rewritten{in},
-		goose.WithStore(store{in}), goose.WithDisableGlobalRegistry(true))
+// migrations is a call of goose.
+type migrations func(context.Context, *goose.Provider) ([]*goose.MigrationResult, error)
+
+// migrate runs goose over the migrations, within the writing if there is one.
+func (in *installation) migrate(ctx context.Context, run migrations, within *writing) error {
+	options := []goose.ProviderOption{goose.WithStore(store{in}), goose.WithDisableGlobalRegistry(true)}
+	if within != nil {
+		options[0] = goose.WithStore(marking{store{in}, within})
+		options = append(options, goose.WithSessionLocker(within))
+	}
+	provider, err := goose.NewProvider(goose.DialectCustom, in.db, rewritten{in}, options...)
 	if err != nil {
 		return err
 	}
-	done, err := run(provider)
+	done, err := run(ctx, provider)
 	var partial *goose.PartialError
 	if errors.As(err, &partial) {
 		done = partial.Applied
 		err = fmt.Errorf("migration %s: %w", partial.Failed.Source.Path, partial.Err)
+	}
+	if within != nil && within.err != nil {
+		done = nil
+		if partial == nil {
+			err = within.err // without goose's words around it
+		}
 	}
 	for _, result := range done {
 		in.logger.InfoContext(ctx, "schema migrated", "schema", in.name, "direction", result.Direction,

@@ -69,6 +69,14 @@ func TestImports(t *testing.T) {
 	}
 }
 
+// What a folder must not link: a program with one database does not carry the drivers of the others, and a migrator's are its caller's.
+var neverLinks = map[string][]string{
+	"db/pgxdb":    {"modernc.org", "github.com/lib/pq"},
+	"db/sqldb":    {"modernc.org", "github.com/jackc"},
+	"db/sqlitedb": {"github.com/jackc", "github.com/lib/pq"},
+	"schema":      {"modernc.org", "github.com/jackc", "github.com/lib/pq"},
+}
+
 func TestLinkedPackages(t *testing.T) {
 	t.Parallel()
 	for _, pkg := range listPackages(t) {
@@ -76,6 +84,9 @@ func TestLinkedPackages(t *testing.T) {
 		for _, linked := range pkg.Deps {
 			if limited && !standard(linked) && !within(linked, module) && !withinAny(linked, others) {
 				t.Errorf("%s links %s; beside the standard library and this module it may link only %q", pkg.folder(), linked, others)
+			}
+			if withinAny(linked, neverLinks[pkg.folder()]) {
+				t.Errorf("%s links %s", pkg.folder(), linked)
 			}
 		}
 	}

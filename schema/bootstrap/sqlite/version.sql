@@ -8,3 +8,6 @@ CREATE TABLE outbox_schema_version (
     is_applied INTEGER NOT NULL,
     tstamp     INTEGER NOT NULL
 ) STRICT;
+
+INSERT INTO outbox_schema_version (version_id, is_applied, tstamp)
+VALUES (0, 1, CAST(ROUND(unixepoch('subsec') * 1000) AS INTEGER) * 1000);
