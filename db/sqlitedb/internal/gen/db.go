@@ -27,6 +27,18 @@ func Prepare(ctx context.Context, db DBTX) (*Queries, error) {
 	if q.becomeWriterStmt, err = db.PrepareContext(ctx, becomeWriter); err != nil {
 		return nil, fmt.Errorf("error preparing query BecomeWriter: %w", err)
 	}
+	if q.countLanesStmt, err = db.PrepareContext(ctx, countLanes); err != nil {
+		return nil, fmt.Errorf("error preparing query CountLanes: %w", err)
+	}
+	if q.countLanesOneStmt, err = db.PrepareContext(ctx, countLanesOne); err != nil {
+		return nil, fmt.Errorf("error preparing query CountLanesOne: %w", err)
+	}
+	if q.countParkedStmt, err = db.PrepareContext(ctx, countParked); err != nil {
+		return nil, fmt.Errorf("error preparing query CountParked: %w", err)
+	}
+	if q.countUndeliveredStmt, err = db.PrepareContext(ctx, countUndelivered); err != nil {
+		return nil, fmt.Errorf("error preparing query CountUndelivered: %w", err)
+	}
 	if q.enqueueDueStmt, err = db.PrepareContext(ctx, enqueueDue); err != nil {
 		return nil, fmt.Errorf("error preparing query EnqueueDue: %w", err)
 	}
@@ -41,6 +53,27 @@ func Prepare(ctx context.Context, db DBTX) (*Queries, error) {
 	}
 	if q.findKeysStmt, err = db.PrepareContext(ctx, findKeys); err != nil {
 		return nil, fmt.Errorf("error preparing query FindKeys: %w", err)
+	}
+	if q.listDeliveredStmt, err = db.PrepareContext(ctx, listDelivered); err != nil {
+		return nil, fmt.Errorf("error preparing query ListDelivered: %w", err)
+	}
+	if q.listDeliveredBoundStmt, err = db.PrepareContext(ctx, listDeliveredBound); err != nil {
+		return nil, fmt.Errorf("error preparing query ListDeliveredBound: %w", err)
+	}
+	if q.listOpenStmt, err = db.PrepareContext(ctx, listOpen); err != nil {
+		return nil, fmt.Errorf("error preparing query ListOpen: %w", err)
+	}
+	if q.listOpenBoundStmt, err = db.PrepareContext(ctx, listOpenBound); err != nil {
+		return nil, fmt.Errorf("error preparing query ListOpenBound: %w", err)
+	}
+	if q.listPausesStmt, err = db.PrepareContext(ctx, listPauses); err != nil {
+		return nil, fmt.Errorf("error preparing query ListPauses: %w", err)
+	}
+	if q.listUndeliveredStmt, err = db.PrepareContext(ctx, listUndelivered); err != nil {
+		return nil, fmt.Errorf("error preparing query ListUndelivered: %w", err)
+	}
+	if q.listUndeliveredBoundStmt, err = db.PrepareContext(ctx, listUndeliveredBound); err != nil {
+		return nil, fmt.Errorf("error preparing query ListUndeliveredBound: %w", err)
 	}
 	if q.operateAuditStmt, err = db.PrepareContext(ctx, operateAudit); err != nil {
 		return nil, fmt.Errorf("error preparing query OperateAudit: %w", err)
@@ -77,6 +110,9 @@ func Prepare(ctx context.Context, db DBTX) (*Queries, error) {
 	}
 	if q.readClockStmt, err = db.PrepareContext(ctx, readClock); err != nil {
 		return nil, fmt.Errorf("error preparing query ReadClock: %w", err)
+	}
+	if q.readHealthStmt, err = db.PrepareContext(ctx, readHealth); err != nil {
+		return nil, fmt.Errorf("error preparing query ReadHealth: %w", err)
 	}
 	if q.readVersionStmt, err = db.PrepareContext(ctx, readVersion); err != nil {
 		return nil, fmt.Errorf("error preparing query ReadVersion: %w", err)
@@ -126,6 +162,9 @@ func Prepare(ctx context.Context, db DBTX) (*Queries, error) {
 	if q.settleUnorderStmt, err = db.PrepareContext(ctx, settleUnorder); err != nil {
 		return nil, fmt.Errorf("error preparing query SettleUnorder: %w", err)
 	}
+	if q.showMessageStmt, err = db.PrepareContext(ctx, showMessage); err != nil {
+		return nil, fmt.Errorf("error preparing query ShowMessage: %w", err)
+	}
 	if q.touchWorkerStmt, err = db.PrepareContext(ctx, touchWorker); err != nil {
 		return nil, fmt.Errorf("error preparing query TouchWorker: %w", err)
 	}
@@ -140,6 +179,26 @@ func (q *Queries) Close() error {
 	if q.becomeWriterStmt != nil {
 		if cerr := q.becomeWriterStmt.Close(); cerr != nil {
 			err = fmt.Errorf("error closing becomeWriterStmt: %w", cerr)
+		}
+	}
+	if q.countLanesStmt != nil {
+		if cerr := q.countLanesStmt.Close(); cerr != nil {
+			err = fmt.Errorf("error closing countLanesStmt: %w", cerr)
+		}
+	}
+	if q.countLanesOneStmt != nil {
+		if cerr := q.countLanesOneStmt.Close(); cerr != nil {
+			err = fmt.Errorf("error closing countLanesOneStmt: %w", cerr)
+		}
+	}
+	if q.countParkedStmt != nil {
+		if cerr := q.countParkedStmt.Close(); cerr != nil {
+			err = fmt.Errorf("error closing countParkedStmt: %w", cerr)
+		}
+	}
+	if q.countUndeliveredStmt != nil {
+		if cerr := q.countUndeliveredStmt.Close(); cerr != nil {
+			err = fmt.Errorf("error closing countUndeliveredStmt: %w", cerr)
 		}
 	}
 	if q.enqueueDueStmt != nil {
@@ -165,6 +224,41 @@ func (q *Queries) Close() error {
 	if q.findKeysStmt != nil {
 		if cerr := q.findKeysStmt.Close(); cerr != nil {
 			err = fmt.Errorf("error closing findKeysStmt: %w", cerr)
+		}
+	}
+	if q.listDeliveredStmt != nil {
+		if cerr := q.listDeliveredStmt.Close(); cerr != nil {
+			err = fmt.Errorf("error closing listDeliveredStmt: %w", cerr)
+		}
+	}
+	if q.listDeliveredBoundStmt != nil {
+		if cerr := q.listDeliveredBoundStmt.Close(); cerr != nil {
+			err = fmt.Errorf("error closing listDeliveredBoundStmt: %w", cerr)
+		}
+	}
+	if q.listOpenStmt != nil {
+		if cerr := q.listOpenStmt.Close(); cerr != nil {
+			err = fmt.Errorf("error closing listOpenStmt: %w", cerr)
+		}
+	}
+	if q.listOpenBoundStmt != nil {
+		if cerr := q.listOpenBoundStmt.Close(); cerr != nil {
+			err = fmt.Errorf("error closing listOpenBoundStmt: %w", cerr)
+		}
+	}
+	if q.listPausesStmt != nil {
+		if cerr := q.listPausesStmt.Close(); cerr != nil {
+			err = fmt.Errorf("error closing listPausesStmt: %w", cerr)
+		}
+	}
+	if q.listUndeliveredStmt != nil {
+		if cerr := q.listUndeliveredStmt.Close(); cerr != nil {
+			err = fmt.Errorf("error closing listUndeliveredStmt: %w", cerr)
+		}
+	}
+	if q.listUndeliveredBoundStmt != nil {
+		if cerr := q.listUndeliveredBoundStmt.Close(); cerr != nil {
+			err = fmt.Errorf("error closing listUndeliveredBoundStmt: %w", cerr)
 		}
 	}
 	if q.operateAuditStmt != nil {
@@ -225,6 +319,11 @@ func (q *Queries) Close() error {
 	if q.readClockStmt != nil {
 		if cerr := q.readClockStmt.Close(); cerr != nil {
 			err = fmt.Errorf("error closing readClockStmt: %w", cerr)
+		}
+	}
+	if q.readHealthStmt != nil {
+		if cerr := q.readHealthStmt.Close(); cerr != nil {
+			err = fmt.Errorf("error closing readHealthStmt: %w", cerr)
 		}
 	}
 	if q.readVersionStmt != nil {
@@ -307,6 +406,11 @@ func (q *Queries) Close() error {
 			err = fmt.Errorf("error closing settleUnorderStmt: %w", cerr)
 		}
 	}
+	if q.showMessageStmt != nil {
+		if cerr := q.showMessageStmt.Close(); cerr != nil {
+			err = fmt.Errorf("error closing showMessageStmt: %w", cerr)
+		}
+	}
 	if q.touchWorkerStmt != nil {
 		if cerr := q.touchWorkerStmt.Close(); cerr != nil {
 			err = fmt.Errorf("error closing touchWorkerStmt: %w", cerr)
@@ -354,85 +458,111 @@ func (q *Queries) queryRow(ctx context.Context, stmt *sql.Stmt, query string, ar
 }
 
 type Queries struct {
-	db                      DBTX
-	tx                      *sql.Tx
-	becomeWriterStmt        *sql.Stmt
-	enqueueDueStmt          *sql.Stmt
-	enqueueMessageStmt      *sql.Stmt
-	expireUnleasedSeeStmt   *sql.Stmt
-	findFatesStmt           *sql.Stmt
-	findKeysStmt            *sql.Stmt
-	operateAuditStmt        *sql.Stmt
-	operateOpenStmt         *sql.Stmt
-	operateRevokeStmt       *sql.Stmt
-	operateUnblockStmt      *sql.Stmt
-	operateUnsettleStmt     *sql.Stmt
-	pauseLaneStmt           *sql.Stmt
-	purgeAuditEraseStmt     *sql.Stmt
-	purgeAuditSeeStmt       *sql.Stmt
-	purgeSeeStmt            *sql.Stmt
-	purgeUndeliveredSeeStmt *sql.Stmt
-	purgeWorkersStmt        *sql.Stmt
-	readClockStmt           *sql.Stmt
-	readVersionStmt         *sql.Stmt
-	registerWorkerStmt      *sql.Stmt
-	releaseWorkerSeeStmt    *sql.Stmt
-	replayDeadEnqueueStmt   *sql.Stmt
-	replayDeadPickStmt      *sql.Stmt
-	resolveRetryAgainStmt   *sql.Stmt
-	resolveSettledBlockStmt *sql.Stmt
-	resumeLaneStmt          *sql.Stmt
-	settleAgainStmt         *sql.Stmt
-	settleBlockStmt         *sql.Stmt
-	settleDequeueStmt       *sql.Stmt
-	settleEraseStmt         *sql.Stmt
-	settleFenceStmt         *sql.Stmt
-	settleParkStmt          *sql.Stmt
-	settleRecordStmt        *sql.Stmt
-	settleUnorderStmt       *sql.Stmt
-	touchWorkerStmt         *sql.Stmt
-	unblockKeyStmt          *sql.Stmt
+	db                       DBTX
+	tx                       *sql.Tx
+	becomeWriterStmt         *sql.Stmt
+	countLanesStmt           *sql.Stmt
+	countLanesOneStmt        *sql.Stmt
+	countParkedStmt          *sql.Stmt
+	countUndeliveredStmt     *sql.Stmt
+	enqueueDueStmt           *sql.Stmt
+	enqueueMessageStmt       *sql.Stmt
+	expireUnleasedSeeStmt    *sql.Stmt
+	findFatesStmt            *sql.Stmt
+	findKeysStmt             *sql.Stmt
+	listDeliveredStmt        *sql.Stmt
+	listDeliveredBoundStmt   *sql.Stmt
+	listOpenStmt             *sql.Stmt
+	listOpenBoundStmt        *sql.Stmt
+	listPausesStmt           *sql.Stmt
+	listUndeliveredStmt      *sql.Stmt
+	listUndeliveredBoundStmt *sql.Stmt
+	operateAuditStmt         *sql.Stmt
+	operateOpenStmt          *sql.Stmt
+	operateRevokeStmt        *sql.Stmt
+	operateUnblockStmt       *sql.Stmt
+	operateUnsettleStmt      *sql.Stmt
+	pauseLaneStmt            *sql.Stmt
+	purgeAuditEraseStmt      *sql.Stmt
+	purgeAuditSeeStmt        *sql.Stmt
+	purgeSeeStmt             *sql.Stmt
+	purgeUndeliveredSeeStmt  *sql.Stmt
+	purgeWorkersStmt         *sql.Stmt
+	readClockStmt            *sql.Stmt
+	readHealthStmt           *sql.Stmt
+	readVersionStmt          *sql.Stmt
+	registerWorkerStmt       *sql.Stmt
+	releaseWorkerSeeStmt     *sql.Stmt
+	replayDeadEnqueueStmt    *sql.Stmt
+	replayDeadPickStmt       *sql.Stmt
+	resolveRetryAgainStmt    *sql.Stmt
+	resolveSettledBlockStmt  *sql.Stmt
+	resumeLaneStmt           *sql.Stmt
+	settleAgainStmt          *sql.Stmt
+	settleBlockStmt          *sql.Stmt
+	settleDequeueStmt        *sql.Stmt
+	settleEraseStmt          *sql.Stmt
+	settleFenceStmt          *sql.Stmt
+	settleParkStmt           *sql.Stmt
+	settleRecordStmt         *sql.Stmt
+	settleUnorderStmt        *sql.Stmt
+	showMessageStmt          *sql.Stmt
+	touchWorkerStmt          *sql.Stmt
+	unblockKeyStmt           *sql.Stmt
 }
 
 func (q *Queries) WithTx(tx *sql.Tx) *Queries {
 	return &Queries{
-		db:                      tx,
-		tx:                      tx,
-		becomeWriterStmt:        q.becomeWriterStmt,
-		enqueueDueStmt:          q.enqueueDueStmt,
-		enqueueMessageStmt:      q.enqueueMessageStmt,
-		expireUnleasedSeeStmt:   q.expireUnleasedSeeStmt,
-		findFatesStmt:           q.findFatesStmt,
-		findKeysStmt:            q.findKeysStmt,
-		operateAuditStmt:        q.operateAuditStmt,
-		operateOpenStmt:         q.operateOpenStmt,
-		operateRevokeStmt:       q.operateRevokeStmt,
-		operateUnblockStmt:      q.operateUnblockStmt,
-		operateUnsettleStmt:     q.operateUnsettleStmt,
-		pauseLaneStmt:           q.pauseLaneStmt,
-		purgeAuditEraseStmt:     q.purgeAuditEraseStmt,
-		purgeAuditSeeStmt:       q.purgeAuditSeeStmt,
-		purgeSeeStmt:            q.purgeSeeStmt,
-		purgeUndeliveredSeeStmt: q.purgeUndeliveredSeeStmt,
-		purgeWorkersStmt:        q.purgeWorkersStmt,
-		readClockStmt:           q.readClockStmt,
-		readVersionStmt:         q.readVersionStmt,
-		registerWorkerStmt:      q.registerWorkerStmt,
-		releaseWorkerSeeStmt:    q.releaseWorkerSeeStmt,
-		replayDeadEnqueueStmt:   q.replayDeadEnqueueStmt,
-		replayDeadPickStmt:      q.replayDeadPickStmt,
-		resolveRetryAgainStmt:   q.resolveRetryAgainStmt,
-		resolveSettledBlockStmt: q.resolveSettledBlockStmt,
-		resumeLaneStmt:          q.resumeLaneStmt,
-		settleAgainStmt:         q.settleAgainStmt,
-		settleBlockStmt:         q.settleBlockStmt,
-		settleDequeueStmt:       q.settleDequeueStmt,
-		settleEraseStmt:         q.settleEraseStmt,
-		settleFenceStmt:         q.settleFenceStmt,
-		settleParkStmt:          q.settleParkStmt,
-		settleRecordStmt:        q.settleRecordStmt,
-		settleUnorderStmt:       q.settleUnorderStmt,
-		touchWorkerStmt:         q.touchWorkerStmt,
-		unblockKeyStmt:          q.unblockKeyStmt,
+		db:                       tx,
+		tx:                       tx,
+		becomeWriterStmt:         q.becomeWriterStmt,
+		countLanesStmt:           q.countLanesStmt,
+		countLanesOneStmt:        q.countLanesOneStmt,
+		countParkedStmt:          q.countParkedStmt,
+		countUndeliveredStmt:     q.countUndeliveredStmt,
+		enqueueDueStmt:           q.enqueueDueStmt,
+		enqueueMessageStmt:       q.enqueueMessageStmt,
+		expireUnleasedSeeStmt:    q.expireUnleasedSeeStmt,
+		findFatesStmt:            q.findFatesStmt,
+		findKeysStmt:             q.findKeysStmt,
+		listDeliveredStmt:        q.listDeliveredStmt,
+		listDeliveredBoundStmt:   q.listDeliveredBoundStmt,
+		listOpenStmt:             q.listOpenStmt,
+		listOpenBoundStmt:        q.listOpenBoundStmt,
+		listPausesStmt:           q.listPausesStmt,
+		listUndeliveredStmt:      q.listUndeliveredStmt,
+		listUndeliveredBoundStmt: q.listUndeliveredBoundStmt,
+		operateAuditStmt:         q.operateAuditStmt,
+		operateOpenStmt:          q.operateOpenStmt,
+		operateRevokeStmt:        q.operateRevokeStmt,
+		operateUnblockStmt:       q.operateUnblockStmt,
+		operateUnsettleStmt:      q.operateUnsettleStmt,
+		pauseLaneStmt:            q.pauseLaneStmt,
+		purgeAuditEraseStmt:      q.purgeAuditEraseStmt,
+		purgeAuditSeeStmt:        q.purgeAuditSeeStmt,
+		purgeSeeStmt:             q.purgeSeeStmt,
+		purgeUndeliveredSeeStmt:  q.purgeUndeliveredSeeStmt,
+		purgeWorkersStmt:         q.purgeWorkersStmt,
+		readClockStmt:            q.readClockStmt,
+		readHealthStmt:           q.readHealthStmt,
+		readVersionStmt:          q.readVersionStmt,
+		registerWorkerStmt:       q.registerWorkerStmt,
+		releaseWorkerSeeStmt:     q.releaseWorkerSeeStmt,
+		replayDeadEnqueueStmt:    q.replayDeadEnqueueStmt,
+		replayDeadPickStmt:       q.replayDeadPickStmt,
+		resolveRetryAgainStmt:    q.resolveRetryAgainStmt,
+		resolveSettledBlockStmt:  q.resolveSettledBlockStmt,
+		resumeLaneStmt:           q.resumeLaneStmt,
+		settleAgainStmt:          q.settleAgainStmt,
+		settleBlockStmt:          q.settleBlockStmt,
+		settleDequeueStmt:        q.settleDequeueStmt,
+		settleEraseStmt:          q.settleEraseStmt,
+		settleFenceStmt:          q.settleFenceStmt,
+		settleParkStmt:           q.settleParkStmt,
+		settleRecordStmt:         q.settleRecordStmt,
+		settleUnorderStmt:        q.settleUnorderStmt,
+		showMessageStmt:          q.showMessageStmt,
+		touchWorkerStmt:          q.touchWorkerStmt,
+		unblockKeyStmt:           q.unblockKeyStmt,
 	}
 }
