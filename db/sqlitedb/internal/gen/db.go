@@ -24,6 +24,15 @@ func New(db DBTX) *Queries {
 func Prepare(ctx context.Context, db DBTX) (*Queries, error) {
 	q := Queries{db: db}
 	var err error
+	if q.auditMessagesStmt, err = db.PrepareContext(ctx, auditMessages); err != nil {
+		return nil, fmt.Errorf("error preparing query AuditMessages: %w", err)
+	}
+	if q.auditMessagesBoundStmt, err = db.PrepareContext(ctx, auditMessagesBound); err != nil {
+		return nil, fmt.Errorf("error preparing query AuditMessagesBound: %w", err)
+	}
+	if q.auditMessagesCountStmt, err = db.PrepareContext(ctx, auditMessagesCount); err != nil {
+		return nil, fmt.Errorf("error preparing query AuditMessagesCount: %w", err)
+	}
 	if q.becomeWriterStmt, err = db.PrepareContext(ctx, becomeWriter); err != nil {
 		return nil, fmt.Errorf("error preparing query BecomeWriter: %w", err)
 	}
@@ -59,6 +68,9 @@ func Prepare(ctx context.Context, db DBTX) (*Queries, error) {
 	}
 	if q.listDeliveredBoundStmt, err = db.PrepareContext(ctx, listDeliveredBound); err != nil {
 		return nil, fmt.Errorf("error preparing query ListDeliveredBound: %w", err)
+	}
+	if q.listHeadsStmt, err = db.PrepareContext(ctx, listHeads); err != nil {
+		return nil, fmt.Errorf("error preparing query ListHeads: %w", err)
 	}
 	if q.listOpenStmt, err = db.PrepareContext(ctx, listOpen); err != nil {
 		return nil, fmt.Errorf("error preparing query ListOpen: %w", err)
@@ -176,6 +188,21 @@ func Prepare(ctx context.Context, db DBTX) (*Queries, error) {
 
 func (q *Queries) Close() error {
 	var err error
+	if q.auditMessagesStmt != nil {
+		if cerr := q.auditMessagesStmt.Close(); cerr != nil {
+			err = fmt.Errorf("error closing auditMessagesStmt: %w", cerr)
+		}
+	}
+	if q.auditMessagesBoundStmt != nil {
+		if cerr := q.auditMessagesBoundStmt.Close(); cerr != nil {
+			err = fmt.Errorf("error closing auditMessagesBoundStmt: %w", cerr)
+		}
+	}
+	if q.auditMessagesCountStmt != nil {
+		if cerr := q.auditMessagesCountStmt.Close(); cerr != nil {
+			err = fmt.Errorf("error closing auditMessagesCountStmt: %w", cerr)
+		}
+	}
 	if q.becomeWriterStmt != nil {
 		if cerr := q.becomeWriterStmt.Close(); cerr != nil {
 			err = fmt.Errorf("error closing becomeWriterStmt: %w", cerr)
@@ -234,6 +261,11 @@ func (q *Queries) Close() error {
 	if q.listDeliveredBoundStmt != nil {
 		if cerr := q.listDeliveredBoundStmt.Close(); cerr != nil {
 			err = fmt.Errorf("error closing listDeliveredBoundStmt: %w", cerr)
+		}
+	}
+	if q.listHeadsStmt != nil {
+		if cerr := q.listHeadsStmt.Close(); cerr != nil {
+			err = fmt.Errorf("error closing listHeadsStmt: %w", cerr)
 		}
 	}
 	if q.listOpenStmt != nil {
@@ -460,6 +492,9 @@ func (q *Queries) queryRow(ctx context.Context, stmt *sql.Stmt, query string, ar
 type Queries struct {
 	db                       DBTX
 	tx                       *sql.Tx
+	auditMessagesStmt        *sql.Stmt
+	auditMessagesBoundStmt   *sql.Stmt
+	auditMessagesCountStmt   *sql.Stmt
 	becomeWriterStmt         *sql.Stmt
 	countLanesStmt           *sql.Stmt
 	countLanesOneStmt        *sql.Stmt
@@ -472,6 +507,7 @@ type Queries struct {
 	findKeysStmt             *sql.Stmt
 	listDeliveredStmt        *sql.Stmt
 	listDeliveredBoundStmt   *sql.Stmt
+	listHeadsStmt            *sql.Stmt
 	listOpenStmt             *sql.Stmt
 	listOpenBoundStmt        *sql.Stmt
 	listPausesStmt           *sql.Stmt
@@ -515,6 +551,9 @@ func (q *Queries) WithTx(tx *sql.Tx) *Queries {
 	return &Queries{
 		db:                       tx,
 		tx:                       tx,
+		auditMessagesStmt:        q.auditMessagesStmt,
+		auditMessagesBoundStmt:   q.auditMessagesBoundStmt,
+		auditMessagesCountStmt:   q.auditMessagesCountStmt,
 		becomeWriterStmt:         q.becomeWriterStmt,
 		countLanesStmt:           q.countLanesStmt,
 		countLanesOneStmt:        q.countLanesOneStmt,
@@ -527,6 +566,7 @@ func (q *Queries) WithTx(tx *sql.Tx) *Queries {
 		findKeysStmt:             q.findKeysStmt,
 		listDeliveredStmt:        q.listDeliveredStmt,
 		listDeliveredBoundStmt:   q.listDeliveredBoundStmt,
+		listHeadsStmt:            q.listHeadsStmt,
 		listOpenStmt:             q.listOpenStmt,
 		listOpenBoundStmt:        q.listOpenBoundStmt,
 		listPausesStmt:           q.listPausesStmt,
