@@ -121,7 +121,7 @@ type doctorReport struct {
 func (d *doctor) examine(ctx context.Context, cmd *cobra.Command, schema string) error {
 	r := doctorReport{Schema: schema, ServerVersion: d.facts["setting"]["server_version"], Level: levelOK}
 	for _, check := range []func(context.Context) ([]finding, error){
-		d.version, d.rights, d.indexes, d.durability, d.autovacuum, d.health, d.listener, d.lanes, d.heads, d.agreement,
+		d.version, d.rights, d.indexes, d.durability, d.upkeep, d.health, d.listener, d.lanes, d.heads, d.agreement,
 	} {
 		findings, err := check(ctx)
 		if err != nil {
@@ -146,7 +146,7 @@ func (d *doctor) examine(ctx context.Context, cmd *cobra.Command, schema string)
 }
 
 func (r doctorReport) text(p *page) {
-	p.linef("schema %s, PostgreSQL %s\n", r.Schema, r.ServerVersion)
+	p.linef("schema %s, %s\n", r.Schema, serverName(r.ServerVersion))
 	for _, f := range r.Findings {
 		p.levelLinef(f.Level, "%s%s%s", f.Check, strings.Repeat(" ", max(1, 13-len(f.Check))), f.Finding)
 		for _, detail := range f.Details {

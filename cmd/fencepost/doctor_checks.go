@@ -33,6 +33,9 @@ func (d *doctor) version(ctx context.Context) ([]finding, error) {
 }
 
 func (d *doctor) rights(context.Context) ([]finding, error) {
+	if d.onSQLite() {
+		return []finding{found("role", levelOK, "who may write the file may do everything")}, nil
+	}
 	name := d.facts["setting"]["role"]
 	problems := strings.Join(d.role.Problems(), ", ")
 	switch {
@@ -69,6 +72,7 @@ func (d *doctor) durability(context.Context) ([]finding, error) {
 		{setting["fsync"] == "off", levelCritical, "fsync is off: a crash of the machine may lose or tear everything"},
 		{setting["full_page_writes"] == "off", levelWarning, "full_page_writes is off: a crash of the machine may tear pages"},
 		{setting["synchronous_commit"] == "off", levelWarning, "synchronous_commit is off here: a crash may lose the last commits, also of effects already performed"},
+		{setting["synchronous"] == "normal", levelWarning, "synchronous is normal: a loss of power may undo the last commits, also of effects already performed"},
 		{setting["standby"] == "true", levelCritical, "this is a standby: nothing can be enqueued, leased or settled here"},
 	} {
 		if risk.here {
@@ -78,10 +82,17 @@ func (d *doctor) durability(context.Context) ([]finding, error) {
 	if len(details) > 0 {
 		return []finding{found("durability", at, "%s of the server", plural(len(details), "setting")).with(details)}, nil
 	}
+	if d.onSQLite() {
+		return []finding{found("durability", levelOK, "a commit of this connection is on disk before it is reported; each program sets that for its own")}, nil
+	}
 	return []finding{found("durability", levelOK, "a commit is on disk before it is reported")}, nil
 }
 
-func (d *doctor) autovacuum(context.Context) ([]finding, error) {
+// upkeep looks at what keeps the space of finished rows in use.
+func (d *doctor) upkeep(context.Context) ([]finding, error) {
+	if d.onSQLite() {
+		return []finding{d.file()}, nil
+	}
 	at, details := levelOK, []string{}
 	for _, name := range []string{"autovacuum", "track_counts"} {
 		if d.facts["setting"][name] == "off" {
@@ -112,7 +123,7 @@ func storageParameters(text string) map[string]string {
 	return parameters
 }
 
-// health is the oldest snapshot, dead rows, and the clock of this host beside the database's.
+// health is the clock of this host beside the database's and, on PostgreSQL, the oldest snapshot and dead rows.
 func (d *doctor) health(ctx context.Context) ([]finding, error) {
 	before := time.Now()
 	rows, err := d.store.ReadHealth(ctx, db.ReadHealthParams{SchemaName: d.store.Schema()})
@@ -122,6 +133,20 @@ func (d *doctor) health(ctx context.Context) ([]finding, error) {
 	took := time.Since(before)
 	h := rows[0]
 
+	// The answer is from somewhere in the time that the question took.
+	differ := max(h.Now.Sub(before.Add(took/2)).Abs()-took/2, 0)
+	clock := found("clock", levelOf(differ, clockWarning, 1<<62), "this host and the database differ by %s; the database's decides, and the host's is in logs", age(differ))
+	if d.onSQLite() {
+		return []finding{clock}, nil
+	}
+	return []finding{
+		d.snapshot(h),
+		found("dead rows", levelOf(h.DeadRows, deadRowsWarning, deadRowsCritical), "%s beside %s live ones in the queue", thousands(h.DeadRows), thousands(h.LiveRows)),
+		clock,
+	}, nil
+}
+
+func (d *doctor) snapshot(h db.ReadHealthRow) finding {
 	oldest := time.Duration(h.OldestSnapshot) * time.Microsecond
 	snapshot := found("snapshot", levelOf(oldest, snapshotWarning, snapshotCritical), "the oldest is %s old; an old one keeps finished rows from being cleaned up", age(oldest))
 	if prepared, err := strconv.ParseInt(d.facts["session"]["prepared transaction"], 10, 64); err == nil && prepared > h.OldestSnapshot {
@@ -131,15 +156,7 @@ func (d *doctor) health(ctx context.Context) ([]finding, error) {
 	if d.facts["session"]["sees all"] != "true" && snapshot.Level == levelOK {
 		snapshot = found("snapshot", levelWarning, "the role may not see how old those of others are: grant it pg_read_all_stats")
 	}
-
-	// The answer is from somewhere in the time that the question took.
-	differ := max(h.Now.Sub(before.Add(took/2)).Abs()-took/2, 0)
-	clock := found("clock", levelOf(differ, clockWarning, 1<<62), "this host and the database differ by %s; the database's decides, and the host's is in logs", age(differ))
-	return []finding{
-		snapshot,
-		found("dead rows", levelOf(h.DeadRows, deadRowsWarning, deadRowsCritical), "%s beside %s live ones in the queue", thousands(h.DeadRows), thousands(h.LiveRows)),
-		clock,
-	}, nil
+	return snapshot
 }
 
 // listener sends a hint over the connection it was given and listens for it on another.

@@ -29,18 +29,28 @@ func (d *doctor) report(cmd *cobra.Command, schema string) error {
 		return err
 	}
 	policy, setting := consumer.Policy(), d.facts["setting"]
-	standbys := "no standby is waited for"
-	if names := setting["synchronous_standby_names"]; names != "" {
-		standbys = "a commit waits for " + names
-	}
-	problems := "may lease and settle, and no more than it should"
-	if list := d.role.Problems(); len(list) > 0 {
-		problems = strings.Join(list, ", ")
+	tables, commits, credential := schema+".", "", ""
+	if d.onSQLite() {
+		tables = schema + "_"
+		commits = fmt.Sprintf("journal_mode %s, synchronous %s", setting["journal_mode"], setting["synchronous"])
+		credential = "the right to write the file is the credential"
+	} else {
+		standbys := "no standby is waited for"
+		if names := setting["synchronous_standby_names"]; names != "" {
+			standbys = "a commit waits for " + names
+		}
+		problems := "may lease and settle, and no more than it should"
+		if list := d.role.Problems(); len(list) > 0 {
+			problems = strings.Join(list, ", ")
+		}
+		commits = fmt.Sprintf("fsync %s, synchronous_commit %s, full_page_writes %s, %s",
+			setting["fsync"], setting["synchronous_commit"], setting["full_page_writes"], standbys)
+		credential = fmt.Sprintf("the database role is the credential; this one, %s, %s", setting["role"], problems)
 	}
 	return output(cmd, pathReport{Schema: schema, Settings: setting, Sections: []pathSection{
 		{"path", []string{
-			"a producer's own transaction writes the effect to " + schema + ".message and " + schema + ".queue, and its commit makes it a message",
-			"a sender leases it, calls the handler with no connection held, and settles it: the queue row goes, and " + schema + ".settlement keeps what came of it",
+			"a producer's own transaction writes the effect to " + tables + "message and " + tables + "queue, and its commit makes it a message",
+			"a sender leases it, calls the handler with no connection held, and settles it: the queue row goes, and " + tables + "settlement keeps what came of it",
 			"at least once: a handler may run again after a crash, so hand the key downstream",
 		}},
 		{"effect key", []string{
@@ -64,11 +74,11 @@ func (d *doctor) report(cmd *cobra.Command, schema string) error {
 			"only a replay leaves dead, and only a purge removes what has ended",
 		}},
 		{"store", []string{
-			"PostgreSQL " + setting["server_version"],
-			fmt.Sprintf("fsync %s, synchronous_commit %s, full_page_writes %s, %s", setting["fsync"], setting["synchronous_commit"], setting["full_page_writes"], standbys),
+			serverName(setting["server_version"]),
+			commits,
 		}},
 		{"identity", []string{
-			fmt.Sprintf("the database role is the credential; this one, %s, %s", setting["role"], problems),
+			credential,
 			"the name of a worker is a label, the token of a lease a fence: neither is a credential",
 		}},
 	}})

@@ -186,6 +186,10 @@ func TestDoctorOfAnotherServer(t *testing.T) {
 		{"prepared transaction", "snapshot", levelWarning, "2m0s", func(d *doctor) { d.facts["session"]["prepared transaction"] = "120000000" }},
 		{"blind", "snapshot", levelWarning, "pg_read_all_stats", func(d *doctor) { d.facts["session"]["sees all"] = "false" }},
 		{"a clock behind", "clock", levelWarning, "", func(d *doctor) { d.store = late{d.store} }},
+		{"a file", "file", levelOK, "4 MiB, 2 MiB of it free for new rows, and 1 MiB of log", onSQLite},
+		{"the right to a file", "role", levelOK, "may write the file", onSQLite},
+		{"a long log", "file", levelWarning, "257 MiB of log", func(d *doctor) { onSQLite(d); d.facts["setting"]["log_bytes"] = "268435457" }},
+		{"a file written without a wait", "durability", levelWarning, "1 setting", func(d *doctor) { onSQLite(d); d.facts["setting"]["synchronous"] = "normal" }},
 		{"dead rows", "dead rows", levelCritical, "500,000", func(d *doctor) { d.store = late{d.store} }},
 	} {
 		r, err := examine(test.change)
@@ -197,6 +201,14 @@ func TestDoctorOfAnotherServer(t *testing.T) {
 		if critical != (err != nil) || critical != (r.Level == levelCritical) || r.Level == levelOK && test.level != levelOK {
 			t.Errorf("%s: level %s, %v", test.name, r.Level, err)
 		}
+	}
+}
+
+// onSQLite makes what doctor learned that of a file.
+func onSQLite(d *doctor) {
+	d.facts["setting"] = map[string]string{
+		"server_version": "SQLite 3.51.0", "fsync": "on", "synchronous": "full", "journal_mode": "wal", "page_size": "4096",
+		"page_count": "1000", "freelist_count": "500", "log_bytes": "100",
 	}
 }
 

@@ -206,7 +206,7 @@ func levelOf[T cmp.Ordered](value, warning, critical T) level {
 }
 
 func (r statusReport) text(p *page) {
-	p.linef("schema %s, PostgreSQL %s\n", r.Schema, r.ServerVersion)
+	p.linef("schema %s, %s\n", r.Schema, serverName(r.ServerVersion))
 	r.lanes(p)
 	p.linef("\ndead %v, cancelled %v, expired %v", r.Dead, r.Cancelled, r.Expired)
 	for _, parked := range r.Parked {
@@ -214,6 +214,9 @@ func (r statusReport) text(p *page) {
 	}
 	for _, pause := range r.Pauses {
 		pause.text(p)
+	}
+	if isSQLite(r.ServerVersion) {
+		return
 	}
 	p.linef("")
 	p.levelLinef(r.Snapshot.Level, "oldest snapshot %s: an old one keeps finished rows from being cleaned up", age(r.Snapshot.age))

@@ -65,8 +65,7 @@ func (s *Store) ListHeads(ctx context.Context, arg db.ListHeadsParams) ([]db.Lis
 // surroundings reads the facts, one a row. sqlc knows neither the pragmas nor the catalogue. synchronous is that of a commit: a file that is not
 // synced at all is one whose fsync is off. An index has its table's prefix off; those of the primary keys cannot be missing.
 const surroundings = `
-SELECT 'setting', 'engine', 'sqlite'
-UNION ALL SELECT 'setting', 'server_version', 'SQLite ' || sqlite_version()
+SELECT 'setting', 'server_version', 'SQLite ' || sqlite_version()
 UNION ALL SELECT 'setting', 'role', 'file'
 UNION ALL SELECT 'setting', 'path', d.file FROM pragma_database_list AS d WHERE d.name = 'main'
 UNION ALL SELECT 'setting', 'journal_mode', p.journal_mode FROM pragma_journal_mode AS p
@@ -83,7 +82,7 @@ LEFT JOIN sqlite_schema AS i ON i.type = 'index' AND i.name = 'outbox_' || e.val
 UNION ALL SELECT 'session', 'sees all', 'true'
 UNION ALL SELECT 'session', 'prepared transaction', '0'`
 
-// ReadSurroundings implements db.Doctor. Its facts are SQLite's own, where engine is sqlite; log_bytes is the size of the write-ahead log.
+// ReadSurroundings implements db.Doctor. Its facts are SQLite's own; log_bytes is the size of the write-ahead log.
 func (s *Store) ReadSurroundings(ctx context.Context, _ db.ReadSurroundingsParams) ([]db.ReadSurroundingsRow, error) {
 	found, err := s.reader.pool.QueryContext(ctx, surroundings)
 	if err != nil {

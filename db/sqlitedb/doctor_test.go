@@ -108,7 +108,7 @@ func TestSurroundings(t *testing.T) {
 		facts[row.Section+" "+row.Name] = row.Value
 	}
 	for fact, want := range map[string]string{
-		"setting engine": "sqlite", "setting journal_mode": "wal", "setting fsync": "on", "setting synchronous": "normal",
+		"setting journal_mode": "wal", "setting fsync": "on", "setting synchronous": "normal",
 		"setting busy_timeout": "10000", "index worker_name": "missing", "index queue_due": "valid", "table queue": "",
 	} {
 		if got, ok := facts[fact]; !ok || got != want {
