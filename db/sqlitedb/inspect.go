@@ -16,7 +16,7 @@ func (s *Store) ShowMessage(ctx context.Context, arg db.ShowMessageParams) ([]db
 			return db.ShowMessageRow{
 				ID: row.ID, Tenant: row.Tenant, Consumer: row.Consumer, Target: row.Target, Kind: row.Kind, Key: row.Key, OrderKey: row.OrderKey,
 				Priority: row.Priority, MaxAge: row.MaxAge, SourcePosition: row.SourcePosition, SourceEventID: row.SourceEventID,
-				CreatedAt: instant(row.CreatedAt), Digest: row.Digest, Metadata: row.Metadata, Payload: row.Payload,
+				CreatedAt: instant(row.CreatedAt), Digest: row.Digest, Metadata: row.Metadata, Payload: exact(row.Payload),
 				State: row.State, Attempt: row.Attempt, Epoch: row.Epoch, Replays: row.Replays, ReplayedAt: instant(row.ReplayedAt),
 				Cause: row.Cause, Reason: row.Reason, Result: row.Result, SettledAt: instant(row.SettledAt), AttemptLimit: row.AttemptLimit,
 				DueAt: instant(row.DueAt), BornAt: instant(row.BornAt), ExpiresAt: instant(row.ExpiresAt), LeasedUntil: instant(row.LeasedUntil),
@@ -24,6 +24,14 @@ func (s *Store) ShowMessage(ctx context.Context, arg db.ShowMessageParams) ([]db
 			}
 		})
 	})
+}
+
+// exact is bytes as they were written: the driver reads none as nil.
+func exact(b []byte) []byte {
+	if b == nil {
+		return []byte{}
+	}
+	return b
 }
 
 // ListOpen implements db.Inspector.
