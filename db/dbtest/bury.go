@@ -9,17 +9,17 @@ import (
 )
 
 var buryTests = []test{
-	{"whose attempts are spent", buriesSpent},
-	{"whose leases were lost until attempts ran out", buriesExhausted},
-	{"too old by its own age", buriesAged},
-	{"too old by the lane's age", buriesLaneAged},
-	{"spent comes before too old", buriesSpentFirst},
-	{"at exactly the limit, not before", buriesAtLimit},
-	{"the message's own limit only raises the lane's", buriesAboveOwnLimit},
-	{"beside those it grants", buriesBeside},
-	{"keeps the last error whole", buriesWithError},
-	{"an ordered one lets its key go", buriesHeadFree},
-	{"an ordered one blocks its key when asked", buriesHeadBlocked},
+	{name: "whose attempts are spent", run: buriesSpent},
+	{name: "whose leases were lost until attempts ran out", run: buriesExhausted},
+	{name: "too old by its own age", run: buriesAged},
+	{name: "too old by the lane's age", run: buriesLaneAged},
+	{name: "spent comes before too old", run: buriesSpentFirst},
+	{name: "at exactly the limit, not before", run: buriesAtLimit},
+	{name: "the message's own limit only raises the lane's", run: buriesAboveOwnLimit},
+	{name: "beside those it grants", run: buriesBeside},
+	{name: "keeps the last error whole", run: buriesWithError},
+	{name: "an ordered one lets its key go", run: buriesHeadFree},
+	{name: "an ordered one blocks its key when asked", run: buriesHeadBlocked},
 }
 
 // buried leases and returns the rows of what was buried, and checks them against the settlements.

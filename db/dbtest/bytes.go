@@ -9,11 +9,11 @@ import (
 )
 
 var bytesTests = []test{
-	{"every byte in payload, digest and token", keepsBytes},
-	{"no payload and an empty one", keepsEmpty},
-	{"every text as it is", keepsText},
-	{"the longest texts and payload", keepsLongest},
-	{"instants to the microsecond in any zone", keepsInstants},
+	{name: "every byte in payload, digest and token", run: keepsBytes},
+	{name: "no payload and an empty one", run: keepsEmpty},
+	{name: "every text as it is", run: keepsText},
+	{name: "the longest texts and payload", run: keepsLongest},
+	{name: "instants to the microsecond in any zone", run: keepsInstants},
 }
 
 // everyByte is n bytes that begin with those from first on.

@@ -8,11 +8,11 @@ import (
 )
 
 var cancelTests = []test{
-	{"ends what is open, leased ones included", cancelsOpen},
-	{"is final", cancelIsFinal},
-	{"stays in its scope", cancelsScopeOnly},
-	{"frees the order key", cancelFreesKey},
-	{"writes who did it and why", cancelAudited},
+	{name: "ends what is open, leased ones included", run: cancelsOpen},
+	{name: "is final", run: cancelIsFinal},
+	{name: "stays in its scope", run: cancelsScopeOnly},
+	{name: "frees the order key", run: cancelFreesKey},
+	{name: "writes who did it and why", run: cancelAudited},
 }
 
 func cancelsOpen(f *fixture) {

@@ -8,9 +8,9 @@ import (
 )
 
 var checkTests = []test{
-	{"of a message refuse what Go should have", checksMessage},
-	{"of a queue row and a settlement too", checksSettle},
-	{"of an operator's act too", checksOperate},
+	{name: "of a message refuse what Go should have", run: checksMessage},
+	{name: "of a queue row and a settlement too", run: checksSettle},
+	{name: "of an operator's act too", run: checksOperate},
 }
 
 // refuses checks that an enqueue fails and leaves nothing.

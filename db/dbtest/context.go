@@ -9,7 +9,7 @@ import (
 )
 
 var contextTests = []test{
-	{"that has ended ends every operation at once", endsAtOnce},
+	{name: "that has ended ends every operation at once", run: endsAtOnce},
 }
 
 // endsAtOnce calls every method of the store that takes a context, and params that nothing is asked of.

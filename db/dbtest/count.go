@@ -7,12 +7,12 @@ import (
 )
 
 var countTests = []test{
-	{"lanes, by what can run", countsLanes},
-	{"lanes up to a cap", countsCapped},
-	{"lanes in pages and in scope", countsPages},
-	{"parked messages by lane", countsParked},
-	{"undelivered messages by outcome", countsUndelivered},
-	{"what slows the queue down", readsHealth},
+	{name: "lanes, by what can run", run: countsLanes},
+	{name: "lanes up to a cap", run: countsCapped},
+	{name: "lanes in pages and in scope", run: countsPages},
+	{name: "parked messages by lane", run: countsParked},
+	{name: "undelivered messages by outcome", run: countsUndelivered},
+	{name: "what slows the queue down", run: readsHealth},
 }
 
 func counting() db.CountLanesParams {
@@ -106,8 +106,8 @@ func readsHealth(f *fixture) {
 }
 
 var schemaTests = []test{
-	{"is the one the store works with", schemaVersion},
-	{"may be used by the role", roleMay},
+	{name: "is the one the store works with", run: schemaVersion},
+	{name: "may be used by the role", run: roleMay},
 }
 
 func schemaVersion(f *fixture) {

@@ -8,12 +8,12 @@ import (
 )
 
 var doctorTests = []test{
-	{"finds nothing wrong with messages of every kind", auditsSound},
-	{"walks over all messages in bounded steps", auditsInSteps},
-	{"lists the heads that hold others up, with why", listsHeads},
-	{"lists no head that is young, holds nobody up or is not one", listsNoHead},
-	{"walks over all keys in bounded steps", listsHeadsInSteps},
-	{"reads what surrounds the tables", readsSurroundings},
+	{name: "finds nothing wrong with messages of every kind", run: auditsSound},
+	{name: "walks over all messages in bounded steps", run: auditsInSteps},
+	{name: "lists the heads that hold others up, with why", run: listsHeads},
+	{name: "lists no head that is young, holds nobody up or is not one", run: listsNoHead},
+	{name: "walks over all keys in bounded steps", run: listsHeadsInSteps},
+	{name: "reads what surrounds the tables", run: readsSurroundings},
 }
 
 // audit looks at the messages above an id and returns the closing row.

@@ -10,13 +10,13 @@ import (
 )
 
 var dueLanesTests = []test{
-	{"lists each lane once, with the instant it came due", listsLanes},
-	{"leaves out what is not due, parked or settled", listsDueOnly},
-	{"stays with consumer, target and kind of the seed", listsSeedOnly},
-	{"goes on after a lane", listsOn},
-	{"goes on after the last lane of each seed", listsOnEach},
-	{"within one tenant", listsTenant},
-	{"leaves out paused lanes", listsUnpaused},
+	{name: "lists each lane once, with the instant it came due", run: listsLanes},
+	{name: "leaves out what is not due, parked or settled", run: listsDueOnly},
+	{name: "stays with consumer, target and kind of the seed", run: listsSeedOnly},
+	{name: "goes on after a lane", run: listsOn},
+	{name: "goes on after the last lane of each seed", run: listsOnEach},
+	{name: "within one tenant", run: listsTenant},
+	{name: "leaves out paused lanes", run: listsUnpaused},
 }
 
 // seeds asks for every lane of the kinds of consumer "c" and target "t".

@@ -11,20 +11,20 @@ import (
 )
 
 var enqueueTests = []test{
-	{"ids rise in input order", idsRise},
-	{"stores what it is given", storesGiven},
-	{"a key is stored once", keyOnce},
-	{"of one key given twice the first is stored", keyTwice},
-	{"keys of other tenants and consumers are others", keysElsewhere},
-	{"a rollback leaves nothing", rollbackLeavesNothing},
-	{"nothing is seen before the commit", unseenBeforeCommit},
-	{"a concurrent winner is reported", concurrentWinner},
-	{"a concurrent loser leaves the key free", concurrentLoser},
-	{"overlapping batches do not deadlock", overlappingBatches},
-	{"due at once", dueAtOnce},
-	{"due later", dueLater},
-	{"expires by its age", expiresByAge},
-	{"refuses a foreign transaction", foreignTx},
+	{name: "ids rise in input order", run: idsRise},
+	{name: "stores what it is given", run: storesGiven},
+	{name: "a key is stored once", run: keyOnce},
+	{name: "of one key given twice the first is stored", run: keyTwice},
+	{name: "keys of other tenants and consumers are others", run: keysElsewhere},
+	{name: "a rollback leaves nothing", run: rollbackLeavesNothing},
+	{name: "nothing is seen before the commit", run: unseenBeforeCommit, sideBySide: true},
+	{name: "a concurrent winner is reported", run: concurrentWinner, sideBySide: true},
+	{name: "a concurrent loser leaves the key free", run: concurrentLoser, sideBySide: true},
+	{name: "overlapping batches do not deadlock", run: overlappingBatches, sideBySide: true},
+	{name: "due at once", run: dueAtOnce},
+	{name: "due later", run: dueLater},
+	{name: "expires by its age", run: expiresByAge},
+	{name: "refuses a foreign transaction", run: foreignTx},
 }
 
 func idsRise(f *fixture) {
@@ -89,7 +89,7 @@ func rollbackLeavesNothing(f *fixture) {
 		}
 		burnt = rows[0].ID
 	})
-	if id := f.enqueue(effect{key: "a"})[0]; id <= burnt {
+	if id := f.enqueue(effect{key: "a"})[0]; id <= burnt && !f.OneWriter {
 		f.Errorf("id %d after %d was burnt", id, burnt)
 	}
 }

@@ -9,10 +9,10 @@ import (
 )
 
 var findKeysTests = []test{
-	{"says where each message stands", findsStates},
-	{"answers by position, leaving out what is absent", findsByPosition},
-	{"sees its own transaction and no other's", findsOwn},
-	{"is exact in tenant, consumer and key", findsExactly},
+	{name: "says where each message stands", run: findsStates},
+	{name: "answers by position, leaving out what is absent", run: findsByPosition},
+	{name: "sees its own transaction and no other's", run: findsOwn, sideBySide: true},
+	{name: "is exact in tenant, consumer and key", run: findsExactly},
 }
 
 // asking asks for keys of consumer "c" without a tenant, each with the digest of an effect that is given none.

@@ -7,12 +7,12 @@ import (
 )
 
 var guardTests = []test{
-	{"a foreign, an empty and nobody's token", guardToken},
-	{"another consumer, target and scope", guardPlace},
-	{"a lease that is over", guardOver},
-	{"a lease that ended by a settle", guardEnded},
-	{"a lease that ended by another's act", guardTaken},
-	{"a message that nobody holds", guardFree},
+	{name: "a foreign, an empty and nobody's token", run: guardToken},
+	{name: "another consumer, target and scope", run: guardPlace},
+	{name: "a lease that is over", run: guardOver},
+	{name: "a lease that ended by a settle", run: guardEnded},
+	{name: "a lease that ended by another's act", run: guardTaken},
+	{name: "a message that nobody holds", run: guardFree},
 }
 
 // A guard is where a settle may act.

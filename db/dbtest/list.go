@@ -9,15 +9,15 @@ import (
 )
 
 var listTests = []test{
-	{"open messages, whole", listsOpenWhole},
-	{"open messages by state", listsOpenStates},
-	{"open messages in pages", listsOpenPages},
-	{"undelivered messages, whole", listsUndeliveredWhole},
-	{"undelivered messages newest first, in pages", listsUndeliveredPages},
-	{"delivered messages, whole", listsDeliveredWhole},
-	{"delivered messages newest id first, in pages", listsDeliveredPages},
-	{"by scope, consumer, target and kind", listsFiltered},
-	{"a bounded number looked at, telling where it stopped", listsBounded},
+	{name: "open messages, whole", run: listsOpenWhole},
+	{name: "open messages by state", run: listsOpenStates},
+	{name: "open messages in pages", run: listsOpenPages},
+	{name: "undelivered messages, whole", run: listsUndeliveredWhole},
+	{name: "undelivered messages newest first, in pages", run: listsUndeliveredPages},
+	{name: "delivered messages, whole", run: listsDeliveredWhole},
+	{name: "delivered messages newest id first, in pages", run: listsDeliveredPages},
+	{name: "by scope, consumer, target and kind", run: listsFiltered},
+	{name: "a bounded number looked at, telling where it stopped", run: listsBounded},
 }
 
 // Listings of everything from the front.

@@ -8,11 +8,11 @@ import (
 )
 
 var pauseTests = []test{
-	{"stands until it is lifted", pauseStands},
-	{"a second one takes the first one's place", pauseReplaces},
-	{"is lifted by its exact names", resumeExact},
-	{"is listed in its scope, wildcards to everybody", pauseListed},
-	{"writes who did it and why", pauseAudited},
+	{name: "stands until it is lifted", run: pauseStands},
+	{name: "a second one takes the first one's place", run: pauseReplaces},
+	{name: "is lifted by its exact names", run: resumeExact},
+	{name: "is listed in its scope, wildcards to everybody", run: pauseListed},
+	{name: "writes who did it and why", run: pauseAudited},
 }
 
 func (f *fixture) pause(consumer, target, kind, tenant string, mode int16) {
@@ -92,8 +92,8 @@ func pauseAudited(f *fixture) {
 }
 
 var unblockTests = []test{
-	{"frees the key that a dead message blocks", unblockFrees},
-	{"nothing else", unblockExact},
+	{name: "frees the key that a dead message blocks", run: unblockFrees},
+	{name: "nothing else", run: unblockExact},
 }
 
 // blocked leaves key "o" of the tenant blocked by a dead message.

@@ -8,16 +8,16 @@ import (
 )
 
 var purgeTests = []test{
-	{"removes what was delivered before the cut-off, whole", purgesDelivered},
-	{"keeps its place and its limit", purgesInPages},
-	{"nothing else", purgesDeliveredOnly},
-	{"removes the dead, the cancelled and the expired, each by itself", purgesUndelivered},
-	{"the oldest first", purgesOldest},
-	{"frees the key that a purged message blocked", purgeUnblocks},
-	{"frees the identity", purgeFreesIdentity},
-	{"the scope's tenants only, going on after what it passed by", purgesInScope},
-	{"forgets the acts of operators", purgesAudit},
-	{"counts beforehand what it would remove", countsOld},
+	{name: "removes what was delivered before the cut-off, whole", run: purgesDelivered},
+	{name: "keeps its place and its limit", run: purgesInPages},
+	{name: "nothing else", run: purgesDeliveredOnly},
+	{name: "removes the dead, the cancelled and the expired, each by itself", run: purgesUndelivered},
+	{name: "the oldest first", run: purgesOldest},
+	{name: "frees the key that a purged message blocked", run: purgeUnblocks},
+	{name: "frees the identity", run: purgeFreesIdentity},
+	{name: "the scope's tenants only, going on after what it passed by", run: purgesInScope},
+	{name: "forgets the acts of operators", run: purgesAudit},
+	{name: "counts beforehand what it would remove", run: countsOld},
 }
 
 // purge removes delivered messages and returns the removed ids and the last one looked at.
@@ -215,10 +215,10 @@ func countsOld(f *fixture) {
 }
 
 var expireTests = []test{
-	{"settles what nobody leased within its age and the grace", expiresUnleased},
-	{"nothing that was ever leased, or parked", expiresNeverLeased},
-	{"keeps its place and its limit", expiresInPages},
-	{"the scope's tenants only, and counts them beforehand", expiresInScope},
+	{name: "settles what nobody leased within its age and the grace", run: expiresUnleased},
+	{name: "nothing that was ever leased, or parked", run: expiresNeverLeased},
+	{name: "keeps its place and its limit", run: expiresInPages},
+	{name: "the scope's tenants only, and counts them beforehand", run: expiresInScope},
 }
 
 // expire settles what was never leased and returns the ids.

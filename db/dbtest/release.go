@@ -5,11 +5,11 @@ import (
 )
 
 var releaseTests = []test{
-	{"gives the attempt back and keeps the epoch", releaseUnspent},
-	{"gives back a lease that is over but not taken", releaseLate},
-	{"changes nothing of a lease that is not ours", releaseGuards},
-	{"frees the order key", releaseOrder},
-	{"leaves unsure what had started, and what was", releaseUnsure},
+	{name: "gives the attempt back and keeps the epoch", run: releaseUnspent},
+	{name: "gives back a lease that is over but not taken", run: releaseLate},
+	{name: "changes nothing of a lease that is not ours", run: releaseGuards},
+	{name: "frees the order key", run: releaseOrder},
+	{name: "leaves unsure what had started, and what was", run: releaseUnsure},
 }
 
 func releaseUnspent(f *fixture) {

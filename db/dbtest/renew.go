@@ -7,12 +7,12 @@ import (
 )
 
 var renewTests = []test{
-	{"extends a lease", renewExtends},
-	{"never shortens one", renewNeverShortens},
-	{"brings one back within the longest after the clock stepped back", renewAfterStepBack},
-	{"changes nothing of a lease that is not ours", renewGuards},
-	{"extends the order lease alike", renewOrder},
-	{"tells the strongest pause", renewPause},
+	{name: "extends a lease", run: renewExtends},
+	{name: "never shortens one", run: renewNeverShortens},
+	{name: "brings one back within the longest after the clock stepped back", run: renewAfterStepBack},
+	{name: "changes nothing of a lease that is not ours", run: renewGuards},
+	{name: "extends the order lease alike", run: renewOrder},
+	{name: "tells the strongest pause", run: renewPause},
 }
 
 func renewExtends(f *fixture) {

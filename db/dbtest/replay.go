@@ -8,16 +8,16 @@ import (
 )
 
 var replayTests = []test{
-	{"brings a dead message back, attempts reset", replayResets},
-	{"brings it back with its attempts", replayKeeps},
-	{"starts the age anew", replayRejuvenates},
-	{"of what is dead only, and once", replayOnlyDead},
-	{"stays in its scope", replayScope},
-	{"frees the key that the message blocked", replayUnblocks},
-	{"runs again when it is the head", replayOrder},
-	{"counts through replays", replayCounts},
-	{"leaves unsure what died without a word", replayUnsure},
-	{"writes who did it and why", replayAudited},
+	{name: "brings a dead message back, attempts reset", run: replayResets},
+	{name: "brings it back with its attempts", run: replayKeeps},
+	{name: "starts the age anew", run: replayRejuvenates},
+	{name: "of what is dead only, and once", run: replayOnlyDead},
+	{name: "stays in its scope", run: replayScope},
+	{name: "frees the key that the message blocked", run: replayUnblocks},
+	{name: "runs again when it is the head", run: replayOrder},
+	{name: "counts through replays", run: replayCounts},
+	{name: "leaves unsure what died without a word", run: replayUnsure},
+	{name: "writes who did it and why", run: replayAudited},
 }
 
 func replayResets(f *fixture) {

@@ -8,14 +8,14 @@ import (
 )
 
 var resolveTests = []test{
-	{"as delivered", resolvesDelivered},
-	{"as dead", resolvesDead},
-	{"as dead, blocking the order key", resolvesDeadBlocked},
-	{"as dead, blocking no key that another holds", resolvesBesideRunning},
-	{"as to be tried again", resolvesRetry},
-	{"what is parked only", resolvesParkedOnly},
-	{"in its scope", resolvesScope},
-	{"writing who did it and why", resolveAudited},
+	{name: "as delivered", run: resolvesDelivered},
+	{name: "as dead", run: resolvesDead},
+	{name: "as dead, blocking the order key", run: resolvesDeadBlocked},
+	{name: "as dead, blocking no key that another holds", run: resolvesBesideRunning},
+	{name: "as to be tried again", run: resolvesRetry},
+	{name: "what is parked only", run: resolvesParkedOnly},
+	{name: "in its scope", run: resolvesScope},
+	{name: "writing who did it and why", run: resolveAudited},
 }
 
 func resolving(outcome string, ids ...int64) db.ResolveSettledParams {

@@ -9,13 +9,13 @@ import (
 )
 
 var retryTests = []test{
-	{"comes due after its delay", retryDelays},
-	{"can leave the attempt unspent", retryUnspent},
-	{"each message with its own arguments", retryEachItsOwn},
-	{"is dead when too old by its own age", retryAged},
-	{"is dead when too old by the policy's age", retryPolicyAged},
-	{"blocks the order key of one that is too old", retryAgedBlocks},
-	{"a delay beyond every calendar ends with it", retryForever},
+	{name: "comes due after its delay", run: retryDelays},
+	{name: "can leave the attempt unspent", run: retryUnspent},
+	{name: "each message with its own arguments", run: retryEachItsOwn},
+	{name: "is dead when too old by its own age", run: retryAged},
+	{name: "is dead when too old by the policy's age", run: retryPolicyAged},
+	{name: "blocks the order key of one that is too old", run: retryAgedBlocks},
+	{name: "a delay beyond every calendar ends with it", run: retryForever},
 }
 
 // Shows: S3.19

@@ -10,15 +10,15 @@ import (
 )
 
 var settleTests = []test{
-	{"delivered, with what the handler recorded", settlesDelivered},
-	{"dropped, leaving nothing", settlesDropped},
-	{"dead, with cause and reason", settlesDead},
-	{"dead, blocking the order key", settlesDeadBlocked},
-	{"parked, until an operator decides", settlesParked},
-	{"each message with its own arguments", settlesEachItsOwn},
-	{"a thousand at once", settlesThousand},
-	{"tells what became of what it did not change", findsFates},
-	{"accepts a late delivery when asked", settlesLate},
+	{name: "delivered, with what the handler recorded", run: settlesDelivered},
+	{name: "dropped, leaving nothing", run: settlesDropped},
+	{name: "dead, with cause and reason", run: settlesDead},
+	{name: "dead, blocking the order key", run: settlesDeadBlocked},
+	{name: "parked, until an operator decides", run: settlesParked},
+	{name: "each message with its own arguments", run: settlesEachItsOwn},
+	{name: "a thousand at once", run: settlesThousand},
+	{name: "tells what became of what it did not change", run: findsFates},
+	{name: "accepts a late delivery when asked", run: settlesLate},
 }
 
 func settlesDelivered(f *fixture) {

@@ -7,10 +7,10 @@ import (
 )
 
 var showTests = []test{
-	{"an open message whole", showsOpen},
-	{"a leased message with its worker", showsLeased},
-	{"a settled message whole", showsSettled},
-	{"in its scope", showsScope},
+	{name: "an open message whole", run: showsOpen},
+	{name: "a leased message with its worker", run: showsLeased},
+	{name: "a settled message whole", run: showsSettled},
+	{name: "in its scope", run: showsScope},
 }
 
 // show reads a message, instants in UTC.

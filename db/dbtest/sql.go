@@ -12,10 +12,11 @@ import (
 	"github.com/fencepost-go/fencepost/internal/tables"
 )
 
-// SQL does what a harness on PostgreSQL does beside the store, alike for every driver: by statements of its own on a plain pool.
+// SQL does what a harness does beside the store, alike for every driver: by statements of its own on a plain pool.
 type SQL struct {
 	DB     *sql.DB
 	Schema string // "" = outbox
+	SQLite bool   // the pool is of a file, whose tables have a prefix
 }
 
 // instants are the columns that Age moves.
@@ -40,8 +41,7 @@ func (s SQL) Age(t testing.TB, d time.Duration) {
 	for table, columns := range instants {
 		var set []string
 		for _, column := range columns {
-			set = append(set, fmt.Sprintf(`%[1]s = CASE WHEN %[1]s IN ('0001-01-01 00:00:00+00', '9999-12-31 00:00:00+00') THEN %[1]s
-				ELSE %[1]s - $1 * interval '1 microsecond' END`, column))
+			set = append(set, fmt.Sprintf(s.moved(), column))
 		}
 		statement := "UPDATE " + s.qualified(table) + " SET " + strings.Join(set, ", ")
 		if _, err := tx.ExecContext(t.Context(), statement, d.Microseconds()); err != nil {
@@ -53,7 +53,19 @@ func (s SQL) Age(t testing.TB, d time.Duration) {
 	}
 }
 
+// moved sets a column of an instant back by the first argument, in microseconds.
+func (s SQL) moved() string {
+	if s.SQLite {
+		return `%[1]s = CASE WHEN %[1]s IN (-62135596800000000, 253402214400000000) THEN %[1]s ELSE %[1]s - $1 END`
+	}
+	return `%[1]s = CASE WHEN %[1]s IN ('0001-01-01 00:00:00+00', '9999-12-31 00:00:00+00') THEN %[1]s
+		ELSE %[1]s - $1 * interval '1 microsecond' END`
+}
+
 func (s SQL) qualified(table string) string {
+	if s.SQLite {
+		return "outbox_" + table
+	}
 	schema := s.Schema
 	if schema == "" {
 		schema = "outbox"
@@ -82,7 +94,7 @@ func (s SQL) Dump(t testing.TB) Dump {
 	defer tx.Rollback()
 	var d Dump
 	err = errors.Join(
-		tx.QueryRowContext(ctx, "SELECT clock_timestamp()").Scan(utc{&d.Now}),
+		tx.QueryRowContext(ctx, s.clock()).Scan(utc{&d.Now}),
 		read(ctx, tx, &d.Messages, s.sorted("id, source_position, max_age, created_at, priority, tenant, consumer, target, kind, key, order_key, "+
 			"source_event_id, digest, metadata, payload", "message", "id"),
 			func(m *tables.Message) []any {
@@ -101,7 +113,7 @@ func (s SQL) Dump(t testing.TB) Dump {
 				}
 			}),
 		read(ctx, tx, &d.OrderLeases, s.sorted("message_id, leased_until, blocked, consumer, target, tenant, order_key", "order_lease",
-			`consumer COLLATE "C", target COLLATE "C", tenant COLLATE "C", order_key COLLATE "C"`),
+			s.texts("consumer", "target", "tenant", "order_key")),
 			func(o *tables.OrderLease) []any {
 				return []any{&o.MessageID, utc{&o.LeasedUntil}, &o.Blocked, &o.Consumer, &o.Target, &o.Tenant, &o.OrderKey}
 			}),
@@ -118,7 +130,7 @@ func (s SQL) Dump(t testing.TB) Dump {
 				return []any{&w.ID, utc{&w.StartedAt}, utc{&w.SeenAt}, &w.Name, &w.Host}
 			}),
 		read(ctx, tx, &d.Pauses, s.sorted("paused_at, mode, consumer, target, kind, tenant, actor, reason", "pause",
-			`consumer COLLATE "C", target COLLATE "C", kind COLLATE "C", tenant COLLATE "C"`),
+			s.texts("consumer", "target", "kind", "tenant")),
 			func(p *tables.Pause) []any {
 				return []any{utc{&p.PausedAt}, &p.Mode, &p.Consumer, &p.Target, &p.Kind, &p.Tenant, &p.Actor, &p.Reason}
 			}),
@@ -131,6 +143,21 @@ func (s SQL) Dump(t testing.TB) Dump {
 		t.Fatal("dump: ", err)
 	}
 	return d
+}
+
+func (s SQL) clock() string {
+	if s.SQLite {
+		return "SELECT CAST(ROUND(unixepoch('subsec') * 1000) AS INTEGER) * 1000"
+	}
+	return "SELECT clock_timestamp()"
+}
+
+// texts sorts by the bytes of the columns.
+func (s SQL) texts(columns ...string) string {
+	if s.SQLite {
+		return strings.Join(columns, ", ")
+	}
+	return strings.Join(columns, ` COLLATE "C", `) + ` COLLATE "C"`
 }
 
 func (s SQL) sorted(columns, table, order string) string {
@@ -153,14 +180,17 @@ func read[R any](ctx context.Context, tx *sql.Tx, into *[]R, query string, field
 	return rows.Err()
 }
 
-// utc scans an instant, which drivers return in one location or another.
+// utc scans an instant, which drivers return in one location or another, and a file as microseconds.
 type utc struct{ t *time.Time }
 
 func (u utc) Scan(value any) error {
-	t, ok := value.(time.Time)
-	if !ok {
+	switch t := value.(type) {
+	case time.Time:
+		*u.t = t.UTC()
+	case int64:
+		*u.t = time.UnixMicro(t).UTC()
+	default:
 		return fmt.Errorf("%T is no instant", value)
 	}
-	*u.t = t.UTC()
 	return nil
 }

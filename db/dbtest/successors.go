@@ -7,13 +7,13 @@ import (
 )
 
 var successorTests = []test{
-	{"grants the next of each key, whole", followsWhole},
-	{"grants nothing of a key whose head may not run", followsGuards},
-	{"takes no more than its limit", followsMaxRows},
-	{"stays in its scope, consumer and target", followsScope},
-	{"passes by paused lanes", followsUnpaused},
-	{"waits for a late commit that runs", followsLateCommit},
-	{"a lost head is granted unsure", followsLost},
+	{name: "grants the next of each key, whole", run: followsWhole},
+	{name: "grants nothing of a key whose head may not run", run: followsGuards},
+	{name: "takes no more than its limit", run: followsMaxRows},
+	{name: "stays in its scope, consumer and target", run: followsScope},
+	{name: "passes by paused lanes", run: followsUnpaused},
+	{name: "waits for a late commit that runs", run: followsLateCommit},
+	{name: "a lost head is granted unsure", run: followsLost},
 }
 
 // following is a lease of the successors of keys without a tenant, for kind "k".

@@ -11,12 +11,12 @@ import (
 )
 
 var togetherTests = []test{
-	{"leases of two handles never grant one message twice", leasesApart},
-	{"ordered leases of two handles run one at a time", orderedApart},
-	{"of many replays one wins", replaysOneWinner},
-	{"of many settles one wins", settlesOneWinner},
-	{"purge beside replay leaves no orphan", purgeBesideReplay},
-	{"settle beside cancel has one outcome", settleBesideCancel},
+	{name: "leases of two handles never grant one message twice", run: leasesApart},
+	{name: "ordered leases of two handles run one at a time", run: orderedApart},
+	{name: "of many replays one wins", run: replaysOneWinner},
+	{name: "of many settles one wins", run: settlesOneWinner},
+	{name: "purge beside replay leaves no orphan", run: purgeBesideReplay},
+	{name: "settle beside cancel has one outcome", run: settleBesideCancel},
 }
 
 // together runs work n times at once, on both handles in turn, and waits for all.

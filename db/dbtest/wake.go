@@ -8,8 +8,8 @@ import (
 )
 
 var wakeTests = []test{
-	{"reaches every listener", wakeReaches},
-	{"nobody need listen", wakeAlone},
+	{name: "reaches every listener", run: wakeReaches},
+	{name: "nobody need listen", run: wakeAlone},
 }
 
 // A store without a connection to listen on says so; else hints of either handle arrive until the context ends.

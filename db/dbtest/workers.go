@@ -8,12 +8,12 @@ import (
 )
 
 var workerTests = []test{
-	{"are registered and touched", workersRegister},
-	{"are forgotten when not seen for long", workersPurge},
-	{"lose their leases when released by name, the attempts spent", workersRelease},
-	{"in pages of what is examined", workersReleasePages},
-	{"in the scope only", workersReleaseScope},
-	{"a released order key is free", workersReleaseOrder},
+	{name: "are registered and touched", run: workersRegister},
+	{name: "are forgotten when not seen for long", run: workersPurge},
+	{name: "lose their leases when released by name, the attempts spent", run: workersRelease},
+	{name: "in pages of what is examined", run: workersReleasePages},
+	{name: "in the scope only", run: workersReleaseScope},
+	{name: "a released order key is free", run: workersReleaseOrder},
 }
 
 func (f *fixture) register(name string) int64 {

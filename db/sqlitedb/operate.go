@@ -109,10 +109,7 @@ func (s *Store) ResolveSettled(ctx context.Context, arg db.ResolveSettledParams)
 			cause = "permanent"
 		}
 		if arg.BlockOnDead && arg.Outcome == "dead" {
-			err := q.ResolveSettledBlock(ctx, gen.ResolveSettledBlockParams{
-				Ids: list(idsOfActs(acts)), Now: now, Latest: after(now, arg.LongestLease),
-			})
-			if err != nil {
+			if _, err := takeOrder(ctx, q, now, idsOfActs(acts), never, true, arg.LongestLease); err != nil {
 				return nil, err
 			}
 		}

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"sync"
+	"sync/atomic"
 
 	"github.com/fencepost-go/fencepost/db"
 	"github.com/fencepost-go/fencepost/db/sqlitedb/internal/gen"
@@ -15,7 +16,8 @@ import (
 type Store struct {
 	writer, reader statements
 	config         Config
-	owned          bool // its handles were opened by Open
+	owned          bool                   // its handles were opened by Open
+	path           atomic.Pointer[string] // once it was asked for
 }
 
 // Schema implements db.Store. The tables carry the name as a prefix.

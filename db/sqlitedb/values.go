@@ -7,8 +7,11 @@ import (
 	"time"
 )
 
-// forever stands for an instant that never comes.
-const forever = 253402214400000000
+// never and forever stand for an instant that has not come and for one that never will.
+const (
+	never   = -62135596800000000
+	forever = 253402214400000000
+)
 
 // micros is an instant as the tables hold it, and instant is the way back.
 func micros(t time.Time) int64 { return t.UnixMicro() }

@@ -72,23 +72,6 @@ FROM outbox_settlement AS s
 CROSS JOIN outbox_message AS m ON m.id = s.message_id
 WHERE s.message_id IN (SELECT i.value FROM json_each(CAST(sqlc.arg(ids) AS TEXT)) AS i);
 
--- ResolveSettledBlock leaves the order keys of parked messages blocked, those that nobody else has a live lease of or blocks; of two messages of
--- a key the smaller id. It must come before they leave the queue.
--- Guard: no live lease, not blocked. Index: the primary keys. Locks: none.
--- name: ResolveSettledBlock :exec
-INSERT OR REPLACE INTO outbox_order_lease (consumer, target, tenant, order_key, message_id, leased_until, blocked)
-SELECT q.consumer, q.target, q.tenant, q.order_key, MIN(q.message_id), -62135596800000000, 1
-FROM outbox_queue AS q
-WHERE q.message_id IN (SELECT i.value FROM json_each(CAST(sqlc.arg(ids) AS TEXT)) AS i)
-    AND +q.order_key <> ''
-    AND NOT EXISTS (
-        SELECT 1
-        FROM outbox_order_lease AS o
-        WHERE o.consumer = q.consumer AND o.target = q.target AND o.tenant = q.tenant AND o.order_key = q.order_key
-            AND (o.blocked OR o.leased_until BETWEEN CAST(sqlc.arg(now) AS INTEGER) + 1 AND CAST(sqlc.arg(latest) AS INTEGER))
-    )
-GROUP BY q.consumer, q.target, q.tenant, q.order_key;
-
 -- ResolveRetryAgain lets parked messages run again: at once due, their age starting anew, one more lease always possible. They stay unsure.
 -- Guard: the caller's. Index: the primary keys; queue_due and queue_parked change. Locks: none.
 -- name: ResolveRetryAgain :exec

@@ -48,6 +48,9 @@ func Prepare(ctx context.Context, db DBTX) (*Queries, error) {
 	if q.countUndeliveredStmt, err = db.PrepareContext(ctx, countUndelivered); err != nil {
 		return nil, fmt.Errorf("error preparing query CountUndelivered: %w", err)
 	}
+	if q.dueLanesStmt, err = db.PrepareContext(ctx, dueLanes); err != nil {
+		return nil, fmt.Errorf("error preparing query DueLanes: %w", err)
+	}
 	if q.enqueueDueStmt, err = db.PrepareContext(ctx, enqueueDue); err != nil {
 		return nil, fmt.Errorf("error preparing query EnqueueDue: %w", err)
 	}
@@ -62,6 +65,30 @@ func Prepare(ctx context.Context, db DBTX) (*Queries, error) {
 	}
 	if q.findKeysStmt, err = db.PrepareContext(ctx, findKeys); err != nil {
 		return nil, fmt.Errorf("error preparing query FindKeys: %w", err)
+	}
+	if q.leaseDueBoundStmt, err = db.PrepareContext(ctx, leaseDueBound); err != nil {
+		return nil, fmt.Errorf("error preparing query LeaseDueBound: %w", err)
+	}
+	if q.leaseDueLanesStmt, err = db.PrepareContext(ctx, leaseDueLanes); err != nil {
+		return nil, fmt.Errorf("error preparing query LeaseDueLanes: %w", err)
+	}
+	if q.leaseDuePickStmt, err = db.PrepareContext(ctx, leaseDuePick); err != nil {
+		return nil, fmt.Errorf("error preparing query LeaseDuePick: %w", err)
+	}
+	if q.leaseGrantStmt, err = db.PrepareContext(ctx, leaseGrant); err != nil {
+		return nil, fmt.Errorf("error preparing query LeaseGrant: %w", err)
+	}
+	if q.leaseHeldStmt, err = db.PrepareContext(ctx, leaseHeld); err != nil {
+		return nil, fmt.Errorf("error preparing query LeaseHeld: %w", err)
+	}
+	if q.leaseOrderStmt, err = db.PrepareContext(ctx, leaseOrder); err != nil {
+		return nil, fmt.Errorf("error preparing query LeaseOrder: %w", err)
+	}
+	if q.leaseReadStmt, err = db.PrepareContext(ctx, leaseRead); err != nil {
+		return nil, fmt.Errorf("error preparing query LeaseRead: %w", err)
+	}
+	if q.leaseSuccessorsPickStmt, err = db.PrepareContext(ctx, leaseSuccessorsPick); err != nil {
+		return nil, fmt.Errorf("error preparing query LeaseSuccessorsPick: %w", err)
 	}
 	if q.listDeliveredStmt, err = db.PrepareContext(ctx, listDelivered); err != nil {
 		return nil, fmt.Errorf("error preparing query ListDelivered: %w", err)
@@ -132,8 +159,20 @@ func Prepare(ctx context.Context, db DBTX) (*Queries, error) {
 	if q.registerWorkerStmt, err = db.PrepareContext(ctx, registerWorker); err != nil {
 		return nil, fmt.Errorf("error preparing query RegisterWorker: %w", err)
 	}
+	if q.releaseQueueStmt, err = db.PrepareContext(ctx, releaseQueue); err != nil {
+		return nil, fmt.Errorf("error preparing query ReleaseQueue: %w", err)
+	}
 	if q.releaseWorkerSeeStmt, err = db.PrepareContext(ctx, releaseWorkerSee); err != nil {
 		return nil, fmt.Errorf("error preparing query ReleaseWorkerSee: %w", err)
+	}
+	if q.renewOrderStmt, err = db.PrepareContext(ctx, renewOrder); err != nil {
+		return nil, fmt.Errorf("error preparing query RenewOrder: %w", err)
+	}
+	if q.renewQueueStmt, err = db.PrepareContext(ctx, renewQueue); err != nil {
+		return nil, fmt.Errorf("error preparing query RenewQueue: %w", err)
+	}
+	if q.renewReadStmt, err = db.PrepareContext(ctx, renewRead); err != nil {
+		return nil, fmt.Errorf("error preparing query RenewRead: %w", err)
 	}
 	if q.replayDeadEnqueueStmt, err = db.PrepareContext(ctx, replayDeadEnqueue); err != nil {
 		return nil, fmt.Errorf("error preparing query ReplayDeadEnqueue: %w", err)
@@ -143,9 +182,6 @@ func Prepare(ctx context.Context, db DBTX) (*Queries, error) {
 	}
 	if q.resolveRetryAgainStmt, err = db.PrepareContext(ctx, resolveRetryAgain); err != nil {
 		return nil, fmt.Errorf("error preparing query ResolveRetryAgain: %w", err)
-	}
-	if q.resolveSettledBlockStmt, err = db.PrepareContext(ctx, resolveSettledBlock); err != nil {
-		return nil, fmt.Errorf("error preparing query ResolveSettledBlock: %w", err)
 	}
 	if q.resumeLaneStmt, err = db.PrepareContext(ctx, resumeLane); err != nil {
 		return nil, fmt.Errorf("error preparing query ResumeLane: %w", err)
@@ -228,6 +264,11 @@ func (q *Queries) Close() error {
 			err = fmt.Errorf("error closing countUndeliveredStmt: %w", cerr)
 		}
 	}
+	if q.dueLanesStmt != nil {
+		if cerr := q.dueLanesStmt.Close(); cerr != nil {
+			err = fmt.Errorf("error closing dueLanesStmt: %w", cerr)
+		}
+	}
 	if q.enqueueDueStmt != nil {
 		if cerr := q.enqueueDueStmt.Close(); cerr != nil {
 			err = fmt.Errorf("error closing enqueueDueStmt: %w", cerr)
@@ -251,6 +292,46 @@ func (q *Queries) Close() error {
 	if q.findKeysStmt != nil {
 		if cerr := q.findKeysStmt.Close(); cerr != nil {
 			err = fmt.Errorf("error closing findKeysStmt: %w", cerr)
+		}
+	}
+	if q.leaseDueBoundStmt != nil {
+		if cerr := q.leaseDueBoundStmt.Close(); cerr != nil {
+			err = fmt.Errorf("error closing leaseDueBoundStmt: %w", cerr)
+		}
+	}
+	if q.leaseDueLanesStmt != nil {
+		if cerr := q.leaseDueLanesStmt.Close(); cerr != nil {
+			err = fmt.Errorf("error closing leaseDueLanesStmt: %w", cerr)
+		}
+	}
+	if q.leaseDuePickStmt != nil {
+		if cerr := q.leaseDuePickStmt.Close(); cerr != nil {
+			err = fmt.Errorf("error closing leaseDuePickStmt: %w", cerr)
+		}
+	}
+	if q.leaseGrantStmt != nil {
+		if cerr := q.leaseGrantStmt.Close(); cerr != nil {
+			err = fmt.Errorf("error closing leaseGrantStmt: %w", cerr)
+		}
+	}
+	if q.leaseHeldStmt != nil {
+		if cerr := q.leaseHeldStmt.Close(); cerr != nil {
+			err = fmt.Errorf("error closing leaseHeldStmt: %w", cerr)
+		}
+	}
+	if q.leaseOrderStmt != nil {
+		if cerr := q.leaseOrderStmt.Close(); cerr != nil {
+			err = fmt.Errorf("error closing leaseOrderStmt: %w", cerr)
+		}
+	}
+	if q.leaseReadStmt != nil {
+		if cerr := q.leaseReadStmt.Close(); cerr != nil {
+			err = fmt.Errorf("error closing leaseReadStmt: %w", cerr)
+		}
+	}
+	if q.leaseSuccessorsPickStmt != nil {
+		if cerr := q.leaseSuccessorsPickStmt.Close(); cerr != nil {
+			err = fmt.Errorf("error closing leaseSuccessorsPickStmt: %w", cerr)
 		}
 	}
 	if q.listDeliveredStmt != nil {
@@ -368,9 +449,29 @@ func (q *Queries) Close() error {
 			err = fmt.Errorf("error closing registerWorkerStmt: %w", cerr)
 		}
 	}
+	if q.releaseQueueStmt != nil {
+		if cerr := q.releaseQueueStmt.Close(); cerr != nil {
+			err = fmt.Errorf("error closing releaseQueueStmt: %w", cerr)
+		}
+	}
 	if q.releaseWorkerSeeStmt != nil {
 		if cerr := q.releaseWorkerSeeStmt.Close(); cerr != nil {
 			err = fmt.Errorf("error closing releaseWorkerSeeStmt: %w", cerr)
+		}
+	}
+	if q.renewOrderStmt != nil {
+		if cerr := q.renewOrderStmt.Close(); cerr != nil {
+			err = fmt.Errorf("error closing renewOrderStmt: %w", cerr)
+		}
+	}
+	if q.renewQueueStmt != nil {
+		if cerr := q.renewQueueStmt.Close(); cerr != nil {
+			err = fmt.Errorf("error closing renewQueueStmt: %w", cerr)
+		}
+	}
+	if q.renewReadStmt != nil {
+		if cerr := q.renewReadStmt.Close(); cerr != nil {
+			err = fmt.Errorf("error closing renewReadStmt: %w", cerr)
 		}
 	}
 	if q.replayDeadEnqueueStmt != nil {
@@ -386,11 +487,6 @@ func (q *Queries) Close() error {
 	if q.resolveRetryAgainStmt != nil {
 		if cerr := q.resolveRetryAgainStmt.Close(); cerr != nil {
 			err = fmt.Errorf("error closing resolveRetryAgainStmt: %w", cerr)
-		}
-	}
-	if q.resolveSettledBlockStmt != nil {
-		if cerr := q.resolveSettledBlockStmt.Close(); cerr != nil {
-			err = fmt.Errorf("error closing resolveSettledBlockStmt: %w", cerr)
 		}
 	}
 	if q.resumeLaneStmt != nil {
@@ -500,11 +596,20 @@ type Queries struct {
 	countLanesOneStmt        *sql.Stmt
 	countParkedStmt          *sql.Stmt
 	countUndeliveredStmt     *sql.Stmt
+	dueLanesStmt             *sql.Stmt
 	enqueueDueStmt           *sql.Stmt
 	enqueueMessageStmt       *sql.Stmt
 	expireUnleasedSeeStmt    *sql.Stmt
 	findFatesStmt            *sql.Stmt
 	findKeysStmt             *sql.Stmt
+	leaseDueBoundStmt        *sql.Stmt
+	leaseDueLanesStmt        *sql.Stmt
+	leaseDuePickStmt         *sql.Stmt
+	leaseGrantStmt           *sql.Stmt
+	leaseHeldStmt            *sql.Stmt
+	leaseOrderStmt           *sql.Stmt
+	leaseReadStmt            *sql.Stmt
+	leaseSuccessorsPickStmt  *sql.Stmt
 	listDeliveredStmt        *sql.Stmt
 	listDeliveredBoundStmt   *sql.Stmt
 	listHeadsStmt            *sql.Stmt
@@ -528,11 +633,14 @@ type Queries struct {
 	readHealthStmt           *sql.Stmt
 	readVersionStmt          *sql.Stmt
 	registerWorkerStmt       *sql.Stmt
+	releaseQueueStmt         *sql.Stmt
 	releaseWorkerSeeStmt     *sql.Stmt
+	renewOrderStmt           *sql.Stmt
+	renewQueueStmt           *sql.Stmt
+	renewReadStmt            *sql.Stmt
 	replayDeadEnqueueStmt    *sql.Stmt
 	replayDeadPickStmt       *sql.Stmt
 	resolveRetryAgainStmt    *sql.Stmt
-	resolveSettledBlockStmt  *sql.Stmt
 	resumeLaneStmt           *sql.Stmt
 	settleAgainStmt          *sql.Stmt
 	settleBlockStmt          *sql.Stmt
@@ -559,11 +667,20 @@ func (q *Queries) WithTx(tx *sql.Tx) *Queries {
 		countLanesOneStmt:        q.countLanesOneStmt,
 		countParkedStmt:          q.countParkedStmt,
 		countUndeliveredStmt:     q.countUndeliveredStmt,
+		dueLanesStmt:             q.dueLanesStmt,
 		enqueueDueStmt:           q.enqueueDueStmt,
 		enqueueMessageStmt:       q.enqueueMessageStmt,
 		expireUnleasedSeeStmt:    q.expireUnleasedSeeStmt,
 		findFatesStmt:            q.findFatesStmt,
 		findKeysStmt:             q.findKeysStmt,
+		leaseDueBoundStmt:        q.leaseDueBoundStmt,
+		leaseDueLanesStmt:        q.leaseDueLanesStmt,
+		leaseDuePickStmt:         q.leaseDuePickStmt,
+		leaseGrantStmt:           q.leaseGrantStmt,
+		leaseHeldStmt:            q.leaseHeldStmt,
+		leaseOrderStmt:           q.leaseOrderStmt,
+		leaseReadStmt:            q.leaseReadStmt,
+		leaseSuccessorsPickStmt:  q.leaseSuccessorsPickStmt,
 		listDeliveredStmt:        q.listDeliveredStmt,
 		listDeliveredBoundStmt:   q.listDeliveredBoundStmt,
 		listHeadsStmt:            q.listHeadsStmt,
@@ -587,11 +704,14 @@ func (q *Queries) WithTx(tx *sql.Tx) *Queries {
 		readHealthStmt:           q.readHealthStmt,
 		readVersionStmt:          q.readVersionStmt,
 		registerWorkerStmt:       q.registerWorkerStmt,
+		releaseQueueStmt:         q.releaseQueueStmt,
 		releaseWorkerSeeStmt:     q.releaseWorkerSeeStmt,
+		renewOrderStmt:           q.renewOrderStmt,
+		renewQueueStmt:           q.renewQueueStmt,
+		renewReadStmt:            q.renewReadStmt,
 		replayDeadEnqueueStmt:    q.replayDeadEnqueueStmt,
 		replayDeadPickStmt:       q.replayDeadPickStmt,
 		resolveRetryAgainStmt:    q.resolveRetryAgainStmt,
-		resolveSettledBlockStmt:  q.resolveSettledBlockStmt,
 		resumeLaneStmt:           q.resumeLaneStmt,
 		settleAgainStmt:          q.settleAgainStmt,
 		settleBlockStmt:          q.settleBlockStmt,

@@ -345,35 +345,6 @@ func (q *Queries) ResolveRetryAgain(ctx context.Context, arg ResolveRetryAgainPa
 	return err
 }
 
-const resolveSettledBlock = `-- name: ResolveSettledBlock :exec
-INSERT OR REPLACE INTO outbox_order_lease (consumer, target, tenant, order_key, message_id, leased_until, blocked)
-SELECT q.consumer, q.target, q.tenant, q.order_key, MIN(q.message_id), -62135596800000000, 1
-FROM outbox_queue AS q
-WHERE q.message_id IN (SELECT i.value FROM json_each(CAST(?1 AS TEXT)) AS i)
-    AND +q.order_key <> ''
-    AND NOT EXISTS (
-        SELECT 1
-        FROM outbox_order_lease AS o
-        WHERE o.consumer = q.consumer AND o.target = q.target AND o.tenant = q.tenant AND o.order_key = q.order_key
-            AND (o.blocked OR o.leased_until BETWEEN CAST(?2 AS INTEGER) + 1 AND CAST(?3 AS INTEGER))
-    )
-GROUP BY q.consumer, q.target, q.tenant, q.order_key
-`
-
-type ResolveSettledBlockParams struct {
-	Ids    string
-	Now    int64
-	Latest int64
-}
-
-// ResolveSettledBlock leaves the order keys of parked messages blocked, those that nobody else has a live lease of or blocks; of two messages of
-// a key the smaller id. It must come before they leave the queue.
-// Guard: no live lease, not blocked. Index: the primary keys. Locks: none.
-func (q *Queries) ResolveSettledBlock(ctx context.Context, arg ResolveSettledBlockParams) error {
-	_, err := q.exec(ctx, q.resolveSettledBlockStmt, resolveSettledBlock, arg.Ids, arg.Now, arg.Latest)
-	return err
-}
-
 const resumeLane = `-- name: ResumeLane :many
 DELETE FROM outbox_pause
 WHERE consumer = CAST(?1 AS TEXT)
