@@ -11,10 +11,15 @@ import (
 	"github.com/fencepost-go/fencepost/outbox"
 )
 
-func TestStatus(t *testing.T) {
-	t.Parallel()
-	f := newFixture(t)
-	golden(t, "status", succeed(t, "status", "--dsn", f.dsn))
+func TestStatus(t *testing.T) { onEach(t, testStatus) }
+
+func testStatus(t *testing.T, f fixture) {
+	f.fill(t)
+	name := "status"
+	if f.file != nil {
+		name = "status_sqlite"
+	}
+	golden(t, name, succeed(t, "status", "--dsn", f.dsn))
 
 	r := decode[statusReport](t, "status", "--dsn", f.dsn)
 	if len(r.Lanes) != 3 || len(r.Parked) != 1 || len(r.Pauses) != 1 || r.Dead.Count != 2 || r.Cancelled.Count != 1 {
@@ -53,9 +58,10 @@ func TestStatusMarksCappedCountsAndLevels(t *testing.T) {
 	}
 }
 
-func TestList(t *testing.T) {
-	t.Parallel()
-	f := newFixture(t)
+func TestList(t *testing.T) { onEach(t, testList) }
+
+func testList(t *testing.T, f fixture) {
+	f.fill(t)
 	for _, state := range states {
 		golden(t, "list_"+state, succeed(t, "list", "--dsn", f.dsn, "--state", state))
 	}
@@ -71,9 +77,10 @@ func TestList(t *testing.T) {
 }
 
 // Whatever the order of a list, its pages together are the list.
-func TestListPages(t *testing.T) {
-	t.Parallel()
-	f := newFixture(t)
+func TestListPages(t *testing.T) { onEach(t, testListPages) }
+
+func testListPages(t *testing.T, f fixture) {
+	f.fill(t)
 	for _, state := range states {
 		var paged []messageSummary
 		for next := ""; ; {
@@ -99,9 +106,10 @@ func TestListPages(t *testing.T) {
 	}
 }
 
-func TestShow(t *testing.T) {
-	t.Parallel()
-	f := newFixture(t)
+func TestShow(t *testing.T) { onEach(t, testShow) }
+
+func testShow(t *testing.T, f fixture) {
+	f.fill(t)
 	for _, id := range []string{"4", "5", "8", "9"} {
 		golden(t, "show_"+id, succeed(t, "show", id, "--dsn", f.dsn))
 	}
@@ -126,9 +134,10 @@ func TestShow(t *testing.T) {
 }
 
 // Nothing that comes from the database reaches a terminal as a control character, in a table or in JSON.
-func TestControlCharactersAreEscaped(t *testing.T) {
-	t.Parallel()
-	f := newFixture(t)
+func TestControlCharactersAreEscaped(t *testing.T) { onEach(t, testControlCharactersAreEscaped) }
+
+func testControlCharactersAreEscaped(t *testing.T, f fixture) {
+	f.fill(t)
 	for _, args := range [][]string{{"list", "--state", "dead"}, {"show", "4"}, {"show", "5"}, {"status"}} {
 		for _, format := range []string{"--json=false", "--json"} {
 			out := succeed(t, append(args, format, "--dsn", f.dsn)...)

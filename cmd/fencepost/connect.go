@@ -12,7 +12,6 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 	"github.com/spf13/cobra"
 
-	"github.com/fencepost-go/fencepost/db/pgxdb"
 	"github.com/fencepost-go/fencepost/internal/schemaname"
 	"github.com/fencepost-go/fencepost/outbox"
 )
@@ -42,18 +41,23 @@ func (c *connection) addTimeout(cmd *cobra.Command, what string) {
 	cmd.Flags().Var(durationFlag{&c.timeout, time.Millisecond, time.Hour}, "timeout", what)
 }
 
-// config parses the connection string. What it says about a bad one repeats nothing of it.
-func (c *connection) config(command string) (*pgxpool.Config, error) {
-	source, dsn := "--dsn", c.dsn
-	if dsn == "" {
-		source, dsn = dsnVariable, os.Getenv(dsnVariable)
+// given is the connection string and where it is from.
+func (c *connection) given() (source, dsn string) {
+	if c.dsn != "" {
+		return "--dsn", c.dsn
 	}
+	return dsnVariable, os.Getenv(dsnVariable)
+}
+
+// config parses the connection string of a server. What it says about a bad one repeats nothing of it.
+func (c *connection) config(command string) (*pgxpool.Config, error) {
+	source, dsn := c.given()
 	if dsn == "" {
 		return nil, usagef("no database: give --dsn or set %s; see fencepost --help", dsnVariable)
 	}
 	config, err := pgxpool.ParseConfig(dsn)
 	if err != nil {
-		return nil, usagef("%s is no connection string: it takes postgres://user@host:5432/database or host=… user=… dbname=…", source)
+		return nil, usagef("%s is no connection string: it takes postgres://user@host:5432/database, host=… user=… dbname=…, or sqlite:PATH", source)
 	}
 	if misread(config) {
 		return nil, usagef("%s holds an @ in an odd place: in a password, the characters / ? # @ and %% must be percent-encoded", source)
@@ -76,33 +80,25 @@ func misread(config *pgxpool.Config) bool {
 // withBox calls use with a box on the database, within the timeout.
 func (c *connection) withBox(cmd *cobra.Command, use func(context.Context, *outbox.Box) error) error {
 	return c.within(cmd.Context(), func(ctx context.Context) error {
-		return c.withPool(ctx, cmd, func(_ *pgxpool.Pool, box *outbox.Box) error { return use(ctx, box) })
+		return c.withDatabase(ctx, cmd, func(_ *database, box *outbox.Box) error { return use(ctx, box) })
 	})
 }
 
-// withPool calls use with a pool and a box on it; only the look at the tables' version is bounded by the timeout.
-func (c *connection) withPool(ctx context.Context, cmd *cobra.Command, use func(*pgxpool.Pool, *outbox.Box) error) error {
-	config, err := c.config(cmd.CommandPath())
+// withDatabase calls use with a database and a box on it; only the look at the tables' version is bounded by the timeout.
+func (c *connection) withDatabase(ctx context.Context, cmd *cobra.Command, use func(*database, *outbox.Box) error) error {
+	on, err := c.open(ctx, cmd.CommandPath())
 	if err != nil {
 		return err
 	}
-	pool, err := pgxpool.NewWithConfig(ctx, config)
-	if err != nil {
-		return err
-	}
-	defer pool.Close()
-	store, err := pgxdb.New(pool, pgxdb.Config{Schema: c.schema, Listen: config.ConnConfig})
-	if err != nil {
-		return err
-	}
-	box, err := outbox.New(store, outbox.Config{MaxPayload: largestPayload, Logger: slog.New(slog.DiscardHandler)})
+	defer on.close()
+	box, err := outbox.New(on.store, outbox.Config{MaxPayload: largestPayload, Logger: slog.New(slog.DiscardHandler)})
 	if err != nil {
 		return err
 	}
 	if err := c.within(ctx, box.CheckSchema); err != nil {
 		return err
 	}
-	return use(pool, box)
+	return use(on, box)
 }
 
 // within calls do with a context that ends after the timeout.

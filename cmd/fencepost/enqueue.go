@@ -11,10 +11,9 @@ import (
 	"strconv"
 	"time"
 
-	"github.com/jackc/pgx/v5/pgxpool"
 	"github.com/spf13/cobra"
 
-	"github.com/fencepost-go/fencepost/db/pgxdb"
+	"github.com/fencepost-go/fencepost/db"
 	"github.com/fencepost-go/fencepost/outbox"
 )
 
@@ -76,8 +75,8 @@ func (e *enqueueing) run(cmd *cobra.Command, args []string) error {
 		defer file.Close()
 		in = file
 	}
-	return e.withPool(cmd.Context(), cmd, func(pool *pgxpool.Pool, box *outbox.Box) error {
-		f := feed{enqueueing: e, pool: pool, box: box, progress: newProgress(cmd), report: enqueueReport{Conflicting: []conflict{}}}
+	return e.withDatabase(cmd.Context(), cmd, func(on *database, box *outbox.Box) error {
+		f := feed{enqueueing: e, on: on, box: box, progress: newProgress(cmd), report: enqueueReport{Conflicting: []conflict{}}}
 		err := f.run(cmd.Context(), in)
 		if printing := output(cmd, f.report); printing != nil || err != nil {
 			return errors.Join(err, printing)
@@ -92,7 +91,7 @@ func (e *enqueueing) run(cmd *cobra.Command, args []string) error {
 // A feed is one input on its way into the outbox.
 type feed struct {
 	*enqueueing
-	pool     *pgxpool.Pool
+	on       *database
 	box      *outbox.Box
 	progress *progress
 	report   enqueueReport
@@ -163,7 +162,7 @@ func (f *feed) store(ctx context.Context) error {
 	var receipts outbox.Receipts
 	var taken *outbox.KeyConflictError
 	err := f.whole(ctx, func(ctx context.Context) error {
-		return pgxdb.InTx(ctx, f.pool, f.box, func(tx *pgxdb.BoxTx) (err error) {
+		return f.on.inTx(ctx, f.box, func(tx db.Tx) (err error) {
 			receipts, err = f.box.EnqueueMany(ctx, tx, f.effects)
 			if errors.As(err, &taken) {
 				return nil // the others are stored

@@ -52,9 +52,9 @@ func TestEnqueue(t *testing.T) {
 }
 
 // The same input again stores nothing twice, wherever the run before ended.
-func TestEnqueueGoesOnByKey(t *testing.T) {
-	t.Parallel()
-	f := openFixture(t, pgtest.New(t))
+func TestEnqueueGoesOnByKey(t *testing.T) { onEach(t, testEnqueueGoesOnByKey) }
+
+func testEnqueueGoesOnByKey(t *testing.T, f fixture) {
 	var lines []string
 	for i := range 25 {
 		lines = append(lines, fmt.Sprintf(`{"key": "key-%d"}`, i))
@@ -74,9 +74,9 @@ func TestEnqueueGoesOnByKey(t *testing.T) {
 }
 
 // What is wrong with a line is said with its number, and its chunk is not stored.
-func TestEnqueueRefusesBadLines(t *testing.T) {
-	t.Parallel()
-	f := openFixture(t, pgtest.New(t))
+func TestEnqueueRefusesBadLines(t *testing.T) { onEach(t, testEnqueueRefusesBadLines) }
+
+func testEnqueueRefusesBadLines(t *testing.T, f fixture) {
 	for bad, want := range map[string]string{
 		`null`:                                                          "Key is blank",
 		`[]`:                                                            "is no JSON object",
@@ -117,9 +117,9 @@ func TestEnqueueRefusesBadLines(t *testing.T) {
 }
 
 // A slow pipe is not kept waiting for a full chunk, and a Ctrl-C ends a wait for more.
-func TestEnqueueFromAPipe(t *testing.T) {
-	t.Parallel()
-	f := openFixture(t, pgtest.New(t))
+func TestEnqueueFromAPipe(t *testing.T) { onEach(t, testEnqueueFromAPipe) }
+
+func testEnqueueFromAPipe(t *testing.T, f fixture) {
 	in, writer := io.Pipe()
 	ctx, interrupt := context.WithCancel(t.Context())
 	ended := make(chan result)
@@ -136,12 +136,12 @@ func TestEnqueueFromAPipe(t *testing.T) {
 	writer.Close()
 }
 
-func TestEnqueueTellsItsProgress(t *testing.T) {
-	t.Parallel()
-	f := openFixture(t, pgtest.New(t))
+func TestEnqueueTellsItsProgress(t *testing.T) { onEach(t, testEnqueueTellsItsProgress) }
+
+func testEnqueueTellsItsProgress(t *testing.T, f fixture) {
 	var told bytes.Buffer
 	e := &enqueueing{connection: connection{timeout: time.Minute}, chunk: 2, defaults: outbox.Effect{Consumer: "c", Target: "t", Kind: "k"}}
-	fd := feed{enqueueing: e, pool: f.pool, box: f.box, progress: &progress{out: &told}}
+	fd := feed{enqueueing: e, on: f.on, box: f.box, progress: &progress{out: &told}}
 	if err := fd.run(t.Context(), strings.NewReader("{\"key\": \"a\"}\n{\"key\": \"b\"}\n{\"key\": \"a\"}")); err != nil {
 		t.Fatal(err)
 	}

@@ -86,18 +86,23 @@ func tryExample(t *testing.T, cmd *cobra.Command, dsn, stdin, line string) {
 func newExampleFixture(t *testing.T) fixture {
 	t.Helper()
 	f := newFixture(t)
+	f.ripen(t)
+	return f
+}
+
+func (f fixture) ripen(t *testing.T) {
+	t.Helper()
 	f.block(t, "customer-7")
 	f.enqueue(t, outbox.Effect{Kind: "mail", Key: "mail-7", Tenant: "other"}, outbox.Effect{Kind: "park", Key: "park-7"})
 	f.sql(t, "UPDATE outbox.queue SET state = 1 WHERE kind = 'park'")
-	f.sql(t, `WITH gone AS (DELETE FROM outbox.queue WHERE tenant = 'other' RETURNING message_id)
-		INSERT INTO outbox.settlement (message_id, outcome, cause, reason, attempt, epoch, replays)
-		SELECT message_id, 'dead', 'attempts', 'no answer', 12, 12, 0 FROM gone`)
+	f.sql(t, `INSERT INTO outbox.settlement (message_id, outcome, cause, reason, attempt, epoch, replays, settled_at)
+		SELECT message_id, 'dead', 'attempts', 'no answer', 12, 12, 0, clock_timestamp() FROM outbox.queue WHERE tenant = 'other'`)
+	f.sql(t, "DELETE FROM outbox.queue WHERE tenant = 'other'")
 	if _, err := f.box.Pause(t.Context(), outbox.AllTenants, outbox.Everything, outbox.PauseLeasing, operator); err != nil {
 		t.Fatal(err)
 	}
 	f.sql(t, "UPDATE outbox.message SET created_at = created_at - interval '1 d'")
 	f.sql(t, "UPDATE outbox.settlement SET settled_at = settled_at - interval '1 d'")
-	return f
 }
 
 // The script of each shell completes commands, flags, and the words a flag takes.

@@ -10,6 +10,7 @@ import (
 
 	"github.com/jackc/pgx/v5/pgconn"
 
+	"github.com/fencepost-go/fencepost/db"
 	"github.com/fencepost-go/fencepost/schema"
 )
 
@@ -33,8 +34,12 @@ func explain(err error) string {
 		return oneLine(err) + "; use a newer fencepost"
 	case errors.Is(err, schema.ErrBlocked):
 		return oneLine(err) + "; end those sessions or give a longer --lock-timeout, and run the command again"
+	case errors.Is(err, db.ErrRetry):
+		return oneLine(err) + "; another program keeps the database busy: run the command again"
 	case denied(err):
 		return oneLine(err) + "; the role of this connection lacks a right, and fencepost grants prints which role has it"
+	case errors.Is(err, db.ErrDenied) && !errors.As(err, new(*pgconn.PgError)):
+		return oneLine(err) + "; may this user write the file and its folder?"
 	default:
 		return oneLine(err)
 	}

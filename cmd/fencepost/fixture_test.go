@@ -2,9 +2,11 @@ package main
 
 import (
 	"context"
+	"database/sql"
 	"errors"
 	"fmt"
 	"log/slog"
+	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -12,7 +14,8 @@ import (
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
 
-	"github.com/fencepost-go/fencepost/db/pgxdb"
+	"github.com/fencepost-go/fencepost/db"
+	"github.com/fencepost-go/fencepost/db/sqlitedb"
 	"github.com/fencepost-go/fencepost/internal/pgtest"
 	"github.com/fencepost-go/fencepost/outbox"
 )
@@ -23,17 +26,39 @@ const hostile = "\x1b[2J\x1b[31mred\u202e\u009b2J\x00"
 // fixture is a database with one message of most states.
 type fixture struct {
 	dsn  string
-	pool *pgxpool.Pool
+	on   *database
 	box  *outbox.Box
+	pool *pgxpool.Pool // on PostgreSQL
+	file *sql.DB       // on SQLite
 }
 
 var operator = outbox.By{Actor: "fixture", Reason: "a test"}
+
+// onEach runs a test on both kinds of database, with one golden.
+func onEach(t *testing.T, test func(*testing.T, fixture)) {
+	t.Helper()
+	t.Parallel()
+	t.Run("PostgreSQL", func(t *testing.T) {
+		t.Parallel()
+		test(t, openFixture(t, pgtest.New(t)))
+	})
+	t.Run("SQLite", func(t *testing.T) {
+		t.Parallel()
+		test(t, openFileFixture(t))
+	})
+}
 
 // newFixture fills a database: 1 and 2 pending, 3 deferred, 4 delivered, 5 dead, 6 parked, 7 cancelled, 8 leased, 9 dead; the kind mail
 // is paused.
 func newFixture(t *testing.T) fixture {
 	t.Helper()
 	f := openFixture(t, pgtest.New(t))
+	f.fill(t)
+	return f
+}
+
+func (f fixture) fill(t *testing.T) {
+	t.Helper()
 	f.enqueue(t,
 		outbox.Effect{Kind: "charge", Key: "order-1"},
 		outbox.Effect{Kind: "mail", Key: "order-2", Tenant: "acme"},
@@ -69,7 +94,6 @@ func newFixture(t *testing.T) fixture {
 	if _, err := f.box.Pause(t.Context(), outbox.AllTenants, mail, outbox.PauseCancel, operator); err != nil {
 		t.Fatal(err)
 	}
-	return f
 }
 
 func openFixture(t *testing.T, dsn string) fixture {
@@ -79,15 +103,33 @@ func openFixture(t *testing.T, dsn string) fixture {
 		t.Fatal(err)
 	}
 	t.Cleanup(pool.Close)
-	store, err := pgxdb.New(pool, pgxdb.Config{Listen: pool.Config().ConnConfig})
-	if err != nil {
+	f := fixture{dsn: dsn, pool: pool}
+	f.open(t)
+	return f
+}
+
+// openFileFixture makes a file of SQLite with tables.
+func openFileFixture(t *testing.T) fixture {
+	t.Helper()
+	f := fixture{dsn: filePrefix + filepath.Join(t.TempDir(), "shop.db")}
+	if r := command(t, "migrate", "--dsn", f.dsn); r.code != exitOK {
+		t.Fatal(r.stderr)
+	}
+	f.open(t)
+	f.file = f.on.store.(*sqlitedb.Store).DB()
+	return f
+}
+
+func (f *fixture) open(t *testing.T) {
+	t.Helper()
+	var err error
+	if f.on, err = (&connection{dsn: f.dsn, schema: "outbox"}).open(context.Background(), "fixture"); err != nil {
 		t.Fatal(err)
 	}
-	box, err := outbox.New(store, outbox.Config{Logger: slog.New(slog.DiscardHandler)})
-	if err != nil {
+	t.Cleanup(f.on.close)
+	if f.box, err = outbox.New(f.on.store, outbox.Config{Logger: slog.New(slog.DiscardHandler)}); err != nil {
 		t.Fatal(err)
 	}
-	return fixture{dsn: dsn, pool: pool, box: box}
 }
 
 func (f fixture) enqueue(t *testing.T, effects ...outbox.Effect) {
@@ -95,7 +137,7 @@ func (f fixture) enqueue(t *testing.T, effects ...outbox.Effect) {
 	for i := range effects {
 		effects[i].Consumer, effects[i].Target = "shop", "warehouse"
 	}
-	err := pgxdb.InTx(t.Context(), f.pool, f.box, func(tx *pgxdb.BoxTx) error {
+	err := f.on.inTx(t.Context(), f.box, func(tx db.Tx) error {
 		_, err := f.box.EnqueueMany(t.Context(), tx, effects)
 		return err
 	})
@@ -133,20 +175,54 @@ func (f fixture) lease(t *testing.T, consumer *outbox.Consumer, kind string) []o
 // sql does what no command does: lets time pass, kills, looks.
 func (f fixture) sql(t *testing.T, statement string, args ...any) {
 	t.Helper()
-	if _, err := f.pool.Exec(t.Context(), statement, args...); err != nil {
+	var err error
+	if f.file != nil {
+		_, err = f.file.ExecContext(t.Context(), inFile.Replace(statement), args...)
+	} else {
+		_, err = f.pool.Exec(t.Context(), statement, args...)
+	}
+	if err != nil {
 		t.Fatal(err)
 	}
 }
 
+// inFile puts the tests' SQL into what SQLite takes.
+var inFile = strings.NewReplacer("outbox.", "outbox_", "interval '1 d'", "86400000000", "interval '2 h'", "7200000000",
+	"clock_timestamp()", "CAST(ROUND(unixepoch('subsec') * 1000) AS INTEGER) * 1000")
+
 // rows reads rows as text, one a line.
 func (f fixture) rows(t *testing.T, query string, args ...any) string {
 	t.Helper()
+	if f.file != nil {
+		return f.fileRows(t, inFile.Replace(query), args...)
+	}
 	rows, err := f.pool.Query(t.Context(), query, args...)
 	if err != nil {
 		t.Fatal(err)
 	}
 	lines, err := pgx.CollectRows(rows, pgx.RowTo[string])
 	if err != nil {
+		t.Fatal(err)
+	}
+	return strings.Join(lines, "\n")
+}
+
+func (f fixture) fileRows(t *testing.T, query string, args ...any) string {
+	t.Helper()
+	rows, err := f.file.QueryContext(t.Context(), query, args...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer rows.Close()
+	var lines []string
+	for rows.Next() {
+		var line string
+		if err := rows.Scan(&line); err != nil {
+			t.Fatal(err)
+		}
+		lines = append(lines, line)
+	}
+	if err := rows.Err(); err != nil {
 		t.Fatal(err)
 	}
 	return strings.Join(lines, "\n")

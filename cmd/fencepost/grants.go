@@ -1,6 +1,9 @@
 package main
 
 import (
+	"os"
+	"strings"
+
 	"github.com/spf13/cobra"
 
 	"github.com/fencepost-go/fencepost/internal/schemaname"
@@ -16,7 +19,7 @@ func newGrants() *cobra.Command {
 and repair, which may do nothing) and gives it the rights of that part and no more. It needs no connection and changes
 nothing: read it, and run it as with psql -v ON_ERROR_STOP=1 after each migration, as often as you like.
 
-The roles have no login: give them to those with which your programs log in.`,
+SQLite has no roles. The roles have no login: give them to those with which your programs log in.`,
 		Example: `  fencepost grants | less
   fencepost grants --schema billing --role-prefix billing_outbox_
   fencepost grants | psql -v ON_ERROR_STOP=1 "$FENCEPOST_DSN"`,
@@ -24,6 +27,9 @@ The roles have no login: give them to those with which your programs log in.`,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if err := noJSON(cmd); err != nil {
 				return err
+			}
+			if strings.HasPrefix(os.Getenv(dsnVariable), filePrefix) {
+				return usagef("%s names a file of SQLite, which has no roles: who may use it is up to its permissions", dsnVariable)
 			}
 			return schema.Grants(cmd.OutOrStdout(), schema.Config{Name: name, RolePrefix: prefix})
 		},

@@ -100,7 +100,7 @@ var (
 
 	instants = regexp.MustCompile(`\d{4}-\d\d-\d\d[ T]\d\d:\d\d:\d\d(\.\d+)?Z`)
 	ages     = regexp.MustCompile(`\b\d+(\.\d+)?(ms|s)\b`)
-	versions = regexp.MustCompile(`PostgreSQL [^\n]+`)
+	versions = regexp.MustCompile(`(PostgreSQL|SQLite) [^\n]+`)
 	rowCount = regexp.MustCompile(`dead rows .*`) // the server's estimates, which come late
 )
 
@@ -109,7 +109,7 @@ func golden(t *testing.T, name, got string) {
 	t.Helper()
 	got = instants.ReplaceAllStringFunc(got, func(at string) string { return strings.Repeat("T", len("2026-01-01 00:00:00Z")) })
 	got = ages.ReplaceAllString(got, "AGE")
-	got = versions.ReplaceAllString(got, "PostgreSQL VERSION")
+	got = versions.ReplaceAllString(got, "$1 VERSION")
 	got = rowCount.ReplaceAllString(got, "dead rows COUNT")
 	file := filepath.Join("testdata", name+".golden")
 	if *update {

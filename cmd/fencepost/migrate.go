@@ -27,12 +27,13 @@ func newMigrate() *cobra.Command {
 		Use:   "migrate",
 		Short: "Install or upgrade the tables",
 		Long: `Install or upgrade the tables. It may be run any number of times, by several processes at once, and beside a
-running service; what each migration locks is said at its top (--print).
+running service; what each migration locks is said at its top (--print). A file of SQLite that does not exist is made.
 
 --down rolls back the migrations above a version, with all data in what they created: --to 0 removes everything.`,
 		Example: `  fencepost migrate
   fencepost migrate --status --json
   fencepost migrate --print | less
+  fencepost migrate --dsn sqlite:shop.db
   fencepost migrate --down --to 0 --yes`,
 		Args: noArguments,
 		RunE: func(cmd *cobra.Command, _ []string) error { return m.run(cmd) },
@@ -53,13 +54,24 @@ func (m *migration) run(cmd *cobra.Command) error {
 		return err
 	}
 	config := schema.Config{Name: m.schema, LockTimeout: m.lockTimeout, Logger: progressLogger(cmd.ErrOrStderr())}
+	path, isFile, err := m.file()
+	if err != nil {
+		return err
+	}
+	if isFile {
+		config.Dialect = schema.SQLite
+	}
 	if m.print {
 		if err := noJSON(cmd); err != nil {
 			return err
 		}
 		return schema.Print(cmd.OutOrStdout(), config)
 	}
-	db, err := m.open(cmd)
+	open := m.server
+	if isFile {
+		open = func(string) (*sql.DB, error) { return m.inFile(path) }
+	}
+	db, err := open(cmd.CommandPath())
 	if err != nil {
 		return err
 	}
@@ -89,9 +101,9 @@ func (m *migration) check() error {
 	return nil
 }
 
-// open gives the pool that package schema takes; a migration holds two connections.
-func (m *migration) open(cmd *cobra.Command) (*sql.DB, error) {
-	config, err := m.config(cmd.CommandPath())
+// server gives the pool that package schema takes; a migration holds two connections.
+func (m *migration) server(command string) (*sql.DB, error) {
+	config, err := m.config(command)
 	if err != nil {
 		return nil, err
 	}
@@ -99,6 +111,15 @@ func (m *migration) open(cmd *cobra.Command) (*sql.DB, error) {
 		config.ConnConfig.ConnectTimeout = 10 * time.Second
 	}
 	return stdlib.OpenDB(*config.ConnConfig), nil
+}
+
+// inFile gives the one connection to a file that package schema takes. The store's others stay unopened.
+func (m *migration) inFile(path string) (*sql.DB, error) {
+	store, err := openFile(path, !m.down && !m.status)
+	if err != nil {
+		return nil, err
+	}
+	return store.DB(), nil
 }
 
 func (m *migration) change(ctx context.Context, db *sql.DB, config schema.Config) error {

@@ -7,7 +7,6 @@ import (
 	"strconv"
 	"time"
 
-	"github.com/jackc/pgx/v5/pgxpool"
 	"github.com/spf13/cobra"
 
 	"github.com/fencepost-go/fencepost/outbox"
@@ -50,7 +49,7 @@ func (o *operation) run(cmd *cobra.Command, args []string) error {
 			return err
 		}
 	}
-	return o.withPool(cmd.Context(), cmd, func(_ *pgxpool.Pool, box *outbox.Box) error {
+	return o.withDatabase(cmd.Context(), cmd, func(_ *database, box *outbox.Box) error {
 		report := &actReport{Verb: o.name, NotDone: []notDone{}, verb: o.verb}
 		act := func(ids []int64) error {
 			return o.whole(cmd.Context(), func(ctx context.Context) error {

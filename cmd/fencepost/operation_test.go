@@ -14,9 +14,10 @@ import (
 )
 
 // Shows: S1.32
-func TestReplay(t *testing.T) {
-	t.Parallel()
-	f := newFixture(t)
+func TestReplay(t *testing.T) { onEach(t, testReplay) }
+
+func testReplay(t *testing.T, f fixture) {
+	f.fill(t)
 	s := transcript{t: t, dsn: f.dsn}
 	s.run("replay", "5", "6", "99", "--reason", "address corrected", "--actor", "ann")
 	s.run("replay", "--cause", "moot", "--dry-run")
@@ -52,9 +53,10 @@ func TestResolve(t *testing.T) {
 }
 
 // Shows: S4.7
-func TestCancel(t *testing.T) {
-	t.Parallel()
-	f := newFixture(t)
+func TestCancel(t *testing.T) { onEach(t, testCancel) }
+
+func testCancel(t *testing.T, f fixture) {
+	f.fill(t)
 	s := transcript{t: t, dsn: f.dsn}
 	s.run("cancel", "1", "4", "--reason", "withdrawn", "--actor", "ann")
 	s.run("cancel", "2", "--tenant", "other", "--reason", "not theirs", "--actor", "ann", "--json")
@@ -69,9 +71,10 @@ func TestCancel(t *testing.T) {
 }
 
 // Without --actor the audit names the user of the operating system.
-func TestActorIsTheUser(t *testing.T) {
-	t.Parallel()
-	f := newFixture(t)
+func TestActorIsTheUser(t *testing.T) { onEach(t, testActorIsTheUser) }
+
+func testActorIsTheUser(t *testing.T, f fixture) {
+	f.fill(t)
 	current, err := user.Current()
 	if err != nil {
 		t.Fatal(err)
@@ -83,9 +86,10 @@ func TestActorIsTheUser(t *testing.T) {
 }
 
 // A filter by age takes what is old enough by the database's clock, and nothing younger.
-func TestOlderThan(t *testing.T) {
-	t.Parallel()
-	f := newFixture(t)
+func TestOlderThan(t *testing.T) { onEach(t, testOlderThan) }
+
+func testOlderThan(t *testing.T, f fixture) {
+	f.fill(t)
 	f.sql(t, "UPDATE outbox.settlement SET settled_at = settled_at - interval '2 h' WHERE message_id = 9")
 	f.sql(t, "UPDATE outbox.message SET created_at = created_at - interval '2 h' WHERE id IN (1, 5)")
 	for verb, want := range map[string]string{"replay": "9", "cancel": "1"} {
@@ -96,7 +100,7 @@ func TestOlderThan(t *testing.T) {
 		if r := decode[actReport](t, args...); r.Done != 1 {
 			t.Errorf("%s: %+v", verb, r)
 		}
-		if got := f.rows(t, "SELECT message_id::text FROM outbox.audit WHERE actor = 'ann' AND action = $1", verb); got != want {
+		if got := f.rows(t, "SELECT CAST(message_id AS text) FROM outbox.audit WHERE actor = 'ann' AND action = $1", verb); got != want {
 			t.Errorf("%s acted on %q, want %s", verb, got, want)
 		}
 	}

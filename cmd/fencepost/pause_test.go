@@ -6,9 +6,10 @@ import (
 	"github.com/fencepost-go/fencepost/outbox"
 )
 
-func TestPauseAndResume(t *testing.T) {
-	t.Parallel()
-	f := newFixture(t)
+func TestPauseAndResume(t *testing.T) { onEach(t, testPauseAndResume) }
+
+func testPauseAndResume(t *testing.T, f fixture) {
+	f.fill(t)
 	s := transcript{t: t, dsn: f.dsn}
 	s.run("pause", "--all", "--cancel-running", "--reason", "this is a copy", "--actor", "ann")
 	s.run("pause", "--consumer", "shop", "--tenant", "acme", "--reason", "asked by acme", "--actor", "ann", "--json")
@@ -20,9 +21,10 @@ func TestPauseAndResume(t *testing.T) {
 	golden(t, "pause", s.String())
 }
 
-func TestRelease(t *testing.T) {
-	t.Parallel()
-	f := newFixture(t)
+func TestRelease(t *testing.T) { onEach(t, testRelease) }
+
+func testRelease(t *testing.T, f fixture) {
+	f.fill(t)
 	s := transcript{t: t, dsn: f.dsn}
 	s.run("release", "--worker", "worker-9", "--reason", "its machine burnt", "--actor", "ann")
 	s.run("release", "--worker", "worker-1", "--tenant", "acme", "--reason", "its machine burnt", "--actor", "ann", "--json")

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/jackc/pgx/v5/pgxpool"
 	"github.com/spf13/cobra"
 
 	"github.com/fencepost-go/fencepost/janitor"
@@ -70,7 +69,7 @@ func (p *purging) run(cmd *cobra.Command, _ []string) error {
 		removed += n
 		progress.sayf("%s removed", thousands(int64(removed)))
 	}}
-	return p.withPool(cmd.Context(), cmd, func(_ *pgxpool.Pool, box *outbox.Box) error {
+	return p.withDatabase(cmd.Context(), cmd, func(_ *database, box *outbox.Box) error {
 		box, err := outbox.New(box.Store(), outbox.Config{Observer: observer, Logger: box.Logger()})
 		if err != nil {
 			return err

@@ -11,9 +11,10 @@ import (
 	"github.com/fencepost-go/fencepost/outbox"
 )
 
-func TestRetries(t *testing.T) {
-	t.Parallel()
-	f := newFixture(t)
+func TestRetries(t *testing.T) { onEach(t, testRetries) }
+
+func testRetries(t *testing.T, f fixture) {
+	f.fill(t)
 	s := transcript{t: t, dsn: f.dsn}
 	s.run("retries", "1")
 	s.run("retries", "3", "--max-attempts", "3", "--initial-delay", "1s", "--jitter", "none", "--max-age", "none")

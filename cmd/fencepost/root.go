@@ -12,12 +12,13 @@ import (
 func newRoot() *cobra.Command {
 	root := &cobra.Command{
 		Use:   "fencepost",
-		Short: "Look after durable effects in PostgreSQL",
-		Long: `fencepost looks after durable effects in PostgreSQL.
+		Short: "Look after durable effects in PostgreSQL or SQLite",
+		Long: `fencepost looks after durable effects in PostgreSQL or SQLite.
 
-Connection: --dsn takes a URL (postgres://user@host:5432/database) or keywords (host=… user=… dbname=…). Without
-it the environment variable FENCEPOST_DSN is used. Other users of the machine can read a command line, so keep
-passwords in FENCEPOST_DSN, PGPASSWORD or ~/.pgpass. No password is ever printed.
+Connection: --dsn takes a URL (postgres://user@host:5432/database), keywords (host=… user=… dbname=…), or the path of
+a file after sqlite: (sqlite:shop.db), which only migrate makes. Without it the environment variable
+FENCEPOST_DSN is used. Other users of the machine can read a command line, so keep passwords in FENCEPOST_DSN,
+PGPASSWORD or ~/.pgpass. No password is ever printed.
 
 Output: a table for people, with colours on a terminal unless NO_COLOR is set; with --json one JSON document, in
 which ids are strings (of tail one a line). Scripts (grants, completion, migrate --print) have no such form.
@@ -28,7 +29,8 @@ in the state that the command needs (not dead, not parked, settled already), or 
 janitor is at work. What could be done is done then.`,
 		Example: `  fencepost migrate --dsn postgres://app@db.internal/shop
   FENCEPOST_DSN=postgres://app@db.internal/shop fencepost status
-  fencepost demo --postgres`,
+  fencepost migrate --dsn sqlite:shop.db
+  fencepost demo`,
 		Args:              noCommand,
 		RunE:              func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 		SilenceErrors:     true,

@@ -11,7 +11,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/jackc/pgx/v5/pgxpool"
 	"github.com/spf13/cobra"
 
 	"github.com/fencepost-go/fencepost/outbox"
@@ -64,7 +63,7 @@ func (t *tailing) run(cmd *cobra.Command) error {
 		}
 	}
 	ctx := cmd.Context()
-	err := t.withPool(ctx, cmd, func(_ *pgxpool.Pool, box *outbox.Box) error {
+	err := t.withDatabase(ctx, cmd, func(_ *database, box *outbox.Box) error {
 		followers, err := t.followers(ctx, box)
 		for err == nil {
 			if err = t.look(ctx, cmd, followers); err != nil {
