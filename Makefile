@@ -1,4 +1,4 @@
-# Tests and the demo bring their own PostgreSQL; CONTRIBUTING.md says how to choose another.
+# Tests and demo-postgres bring their own PostgreSQL; CONTRIBUTING.md says how to choose another.
 # FENCEPOST_FULL=1 gives the tests their full sizes; unset, big data is at a tenth.
 
 GO           ?= go
@@ -52,9 +52,10 @@ fuzz: ## Run each fuzz target for FUZZTIME (20s)
 bench: ## Run the benchmarks
 	$(GO) test -C bench -run '^$$' -bench . ./...
 
-demo: demo-postgres ## Run the demo: a shop, its effects, and everything that can go wrong (EFFECTS=2000)
+demo: ## Run the demo: a shop, its effects, and everything that can go wrong (EFFECTS=2000)
+	$(GO) run ./cmd/fencepost demo --effects $(EFFECTS)
 
 demo-postgres: ## Run the demo on a throwaway PostgreSQL
 	$(GO) run ./cmd/fencepost demo --postgres --effects $(EFFECTS)
 
-ci: verify test race property demo ## Run what the gate runs
+ci: verify test race property demo demo-postgres ## Run what the gate runs

@@ -15,7 +15,7 @@ func newDemo() *cobra.Command {
 	var c connection
 	effects, seed := 2000, 1
 	cmd := &cobra.Command{
-		Use:   "demo --postgres",
+		Use:   "demo",
 		Short: "Run a small shop whose effects survive everything that can go wrong",
 		Long: `Run a small shop: an HTTP service that writes orders and their effects in one transaction, worker processes that
 perform the effects, and a receiver that keeps a ledger. Calls fail and time out, a worker is killed (SIGKILL), an
@@ -23,24 +23,30 @@ order is rolled back, a dead message is replayed, a lane is paused and resumed. 
 with the ledger: the command fails unless nothing is lost, nothing is unexpected, and there are no more duplicate
 calls than the killed worker held leases.
 
-It runs on a throwaway PostgreSQL server, for which the server's programs must be installed (as root on Debian and
-Ubuntu it installs them), or on the server of --dsn, whose role must be allowed to create databases: there it makes
-a database of its own and drops it in the end. The environment names no server here.`,
-		Example: `  fencepost demo --postgres
-  fencepost demo --postgres --effects 20000 --json
+It runs on SQLite, all processes on one file in a temporary folder. With --postgres it runs on a throwaway PostgreSQL
+server, for which the server's programs must be installed (as root on Debian and Ubuntu it installs them), or on the
+server of --dsn, whose role must be allowed to create databases: there it makes a database of its own and drops it in
+the end. The environment names no database here.`,
+		Example: `  fencepost demo
+  fencepost demo --effects 20000 --json
+  fencepost demo --postgres
   fencepost demo --postgres --dsn postgres://postgres@localhost:5432/postgres`,
 		Args: noArguments,
 	}
 	flags := cmd.Flags()
-	postgres := flags.Bool("postgres", false, "run on PostgreSQL")
-	flags.StringVar(&c.dsn, "dsn", "", "connection string of a server to use instead of a throwaway one")
+	postgres := flags.Bool("postgres", false, "run on PostgreSQL instead of SQLite")
+	flags.StringVar(&c.dsn, "dsn", "", "with --postgres, connection string of a server to use instead of a throwaway one")
 	flags.Var(intFlag{&effects, demo.MinEffects, 10_000_000}, "effects", "how many effects")
 	flags.Var(intFlag{&seed, 1, 1 << 31}, "seed", "decides which calls fail")
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
-		if !*postgres {
-			return usagef("the demo needs --postgres; there is no other database yet")
+		if c.dsn != "" && !*postgres {
+			return usagef("--dsn goes with --postgres: without it the demo runs on a file of its own")
 		}
-		return runDemo(cmd, c, demo.Config{Effects: effects, Seed: uint64(seed)})
+		config := demo.Config{Effects: effects, Seed: uint64(seed)}
+		if *postgres {
+			return onPostgres(cmd, c, config)
+		}
+		return runDemo(cmd, config)
 	}
 	cmd.AddCommand(newDemoWorker())
 	return cmd
@@ -56,16 +62,10 @@ func newDemoWorker() *cobra.Command {
 	}
 }
 
-func runDemo(cmd *cobra.Command, c connection, config demo.Config) (err error) {
-	executable, err := os.Executable()
-	if err != nil {
-		return err
-	}
-	config.Worker = []string{executable, "demo", "worker"}
-	config.Progress = cmd.ErrOrStderr()
-	config.Terminal = isTerminal(config.Progress)
+// onPostgres runs the demo on the server that is given, or on a throwaway one.
+func onPostgres(cmd *cobra.Command, c connection, config demo.Config) (err error) {
 	if c.dsn == "" {
-		fmt.Fprintln(config.Progress, "starting a throwaway PostgreSQL server")
+		fmt.Fprintln(cmd.ErrOrStderr(), "starting a throwaway PostgreSQL server")
 		server, err := pgserver.Start(cmd.Context(), pgserver.Options{Durable: true})
 		if err != nil {
 			return err
@@ -77,6 +77,17 @@ func runDemo(cmd *cobra.Command, c connection, config demo.Config) (err error) {
 		return err
 	}
 	config.DSN = c.dsn
+	return runDemo(cmd, config)
+}
+
+func runDemo(cmd *cobra.Command, config demo.Config) error {
+	executable, err := os.Executable()
+	if err != nil {
+		return err
+	}
+	config.Worker = []string{executable, "demo", "worker"}
+	config.Progress = cmd.ErrOrStderr()
+	config.Terminal = isTerminal(config.Progress)
 	report, err := demo.Run(cmd.Context(), config)
 	if err != nil {
 		return err

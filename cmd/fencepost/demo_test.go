@@ -32,7 +32,14 @@ func program(t *testing.T, args ...string) *exec.Cmd {
 
 func TestDemo(t *testing.T) {
 	t.Parallel()
-	cmd := program(t, "demo", "--postgres", "--effects", "400", "--dsn", pgtest.Empty(t), "--json")
+	t.Run("SQLite", func(t *testing.T) { testDemo(t) })
+	t.Run("PostgreSQL", func(t *testing.T) { testDemo(t, "--postgres", "--dsn", pgtest.Empty(t)) })
+}
+
+func testDemo(t *testing.T, flags ...string) {
+	t.Parallel()
+	cmd := program(t, append([]string{"demo", "--effects", "400", "--json"}, flags...)...)
+	cmd.Env = append(cmd.Env, "PATH=") // neither a server nor anything else is looked for
 	var progress bytes.Buffer
 	cmd.Stderr = &progress
 	out, err := cmd.Output()
@@ -68,11 +75,20 @@ func TestDemoReport(t *testing.T) {
 // However a demo ends, no worker, no server and no file stay behind.
 func TestDemoLeavesNothingBehind(t *testing.T) {
 	t.Parallel()
-	for name, signal := range map[string]syscall.Signal{"Ctrl-C": syscall.SIGINT, "killed": syscall.SIGKILL} {
-		t.Run(name, func(t *testing.T) {
+	for _, test := range []struct {
+		name   string
+		signal syscall.Signal
+		flags  []string
+	}{
+		{"Ctrl-C", syscall.SIGINT, nil},
+		{"killed", syscall.SIGKILL, nil},
+		{"pgint", syscall.SIGINT, []string{"--postgres"}},
+		{"pgkill", syscall.SIGKILL, []string{"--postgres"}},
+	} {
+		t.Run(test.name, func(t *testing.T) {
 			t.Parallel()
 			files := publicDir(t)
-			cmd := program(t, "demo", "--postgres", "--effects", "4000")
+			cmd := program(t, append([]string{"demo", "--effects", "4000"}, test.flags...)...)
 			cmd.Env = append(cmd.Env, "TMPDIR="+files)
 			// Every process that comes of the demo inherits this end of a pipe; it is closed when the last has ended.
 			ended, held, err := os.Pipe()
@@ -93,18 +109,18 @@ func TestDemoLeavesNothingBehind(t *testing.T) {
 			for lines.Scan() {
 				said = append(said, lines.Text())
 				if strings.Contains(lines.Text(), "worker-2 and worker-3 take over") {
-					cmd.Process.Signal(signal)
+					cmd.Process.Signal(test.signal)
 				}
 			}
 			cmd.Wait()
-			if signal == syscall.SIGINT && (cmd.ProcessState.ExitCode() != exitFailed || said[len(said)-1] != "fencepost: interrupted") {
+			if test.signal == syscall.SIGINT && (cmd.ProcessState.ExitCode() != exitFailed || said[len(said)-1] != "fencepost: interrupted") {
 				t.Errorf("code %d\n%s", cmd.ProcessState.ExitCode(), strings.Join(said, "\n"))
 			}
 			err = ended.SetReadDeadline(time.Now().Add(30 * time.Second))
 			if _, readErr := io.ReadAll(ended); err != nil || readErr != nil {
 				t.Errorf("wait for all processes to end: %v, %v", err, readErr)
 			}
-			await(t, "the server to be removed", func() bool {
+			await(t, "the database to be removed", func() bool {
 				left, err := os.ReadDir(files)
 				return err == nil && len(left) == 0
 			})

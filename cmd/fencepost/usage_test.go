@@ -89,7 +89,7 @@ func TestBadCommandLines(t *testing.T) {
 		{[]string{"grants", "--role-prefix", "pg_"}, "--role-prefix must be letters"},
 		{[]string{"grants", "--role-prefix", `a"`}, "--role-prefix must be letters"},
 		{[]string{"grants", "--schema", ""}, "--schema must be"},
-		{[]string{"demo"}, "the demo needs --postgres"},
+		{[]string{"demo", "--dsn", "sqlite:shop.db"}, "--dsn goes with --postgres"},
 		{[]string{"demo", "--postgres", "--effects", "0"}, "--effects must be between 100 and"},
 		{[]string{"demo", "--postgres", "--effects", "-1"}, "--effects must be between 100 and"},
 		{[]string{"demo", "--postgres", "--seed", "0"}, "--seed must be between 1 and"},

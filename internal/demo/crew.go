@@ -23,7 +23,7 @@ type crew struct {
 type process struct {
 	name   string
 	cmd    *exec.Cmd
-	leash  io.Closer // the worker ends when this is closed, also because we died
+	leash  io.WriteCloser // the worker ends when this is closed, also because we died
 	output bytes.Buffer
 	ended  chan struct{}
 	err    error // once it has ended
@@ -76,7 +76,8 @@ func (c *crew) failure() error {
 func (c *crew) dismiss() error {
 	var failed []error
 	for _, p := range c.workers {
-		p.leash.Close()
+		err := json.NewEncoder(p.leash).Encode(true)
+		failed = append(failed, err, p.leash.Close())
 	}
 	for _, p := range c.workers {
 		<-p.ended

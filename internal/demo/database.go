@@ -2,79 +2,59 @@ package demo
 
 import (
 	"context"
-	"crypto/rand"
-	"errors"
-	"strings"
-	"time"
+	"log/slog"
 
-	"github.com/jackc/pgx/v5"
-	"github.com/jackc/pgx/v5/pgxpool"
-	"github.com/jackc/pgx/v5/stdlib"
-
-	"github.com/fencepost-go/fencepost/schema"
+	"github.com/fencepost-go/fencepost/db"
+	"github.com/fencepost-go/fencepost/outbox"
 )
 
-// A database is one that the demo made for itself on somebody's server.
+// A database is one that the demo made for itself, in either kind, as it stands in a worker's job.
 type database struct {
-	DSN  string `json:"dsn"`
-	Name string `json:"name"`
+	Server *server `json:"server,omitempty"`
+	File   *file   `json:"file,omitempty"`
 }
 
-// createDatabase makes a database with fencepost's tables.
-func createDatabase(ctx context.Context, dsn string) (*database, error) {
-	d := &database{DSN: dsn, Name: "fencepost_demo_" + strings.ToLower(rand.Text()[:10])}
-	if err := d.execute(ctx, "CREATE DATABASE "+d.Name); err != nil {
-		return nil, err
+// createDatabase makes a database with fencepost's tables: on the server, or in a temporary folder without one.
+func createDatabase(ctx context.Context, dsn string) (d *database, err error) {
+	d = &database{}
+	if dsn == "" {
+		d.File, err = createFile(ctx)
+	} else {
+		d.Server, err = createOnServer(ctx, dsn)
 	}
-	if err := d.migrate(ctx); err != nil {
-		return nil, errors.Join(err, d.drop())
+	return d, err
+}
+
+func (d *database) open(ctx context.Context) (connection, error) {
+	if d.File != nil {
+		return d.File.open()
 	}
-	return d, nil
+	return d.Server.open(ctx)
 }
 
 // drop removes the database, also when the demo's context has ended.
 func (d *database) drop() error {
-	ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
-	defer cancel()
-	return d.execute(ctx, "DROP DATABASE "+d.Name+" WITH (FORCE)")
+	if d.File != nil {
+		return d.File.drop()
+	}
+	return d.Server.drop()
 }
 
-// execute runs a statement in the database that the connection string names. Once begun it is not interrupted: the server may finish one that
-// nobody waits for, and a database would stay that nobody drops.
-func (d *database) execute(ctx context.Context, statement string) error {
-	conn, err := pgx.Connect(ctx, d.DSN)
-	if err != nil {
-		return err
-	}
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), time.Minute)
-	defer cancel()
-	_, err = conn.Exec(ctx, statement)
-	return errors.Join(err, conn.Close(ctx))
+// A connection is how a process uses the database. The same statements of the shop serve both kinds.
+type connection interface {
+	store() db.Store
+	execute(ctx context.Context, statement string) error
+	inTx(ctx context.Context, box *outbox.Box, fn func(transaction) error) error
+	ids(ctx context.Context, query string) ([]int, error)
+	close()
 }
 
-func (d *database) migrate(ctx context.Context) error {
-	config, err := d.config()
-	if err != nil {
-		return err
-	}
-	db := stdlib.OpenDB(*config.ConnConfig)
-	return errors.Join(schema.Up(ctx, db, schema.Config{}), db.Close())
+// A transaction is one of the shop's, in which it also enqueues.
+type transaction struct {
+	own     db.Tx
+	execute func(ctx context.Context, statement string, args ...any) error
 }
 
-func (d *database) open(ctx context.Context) (*pgxpool.Pool, error) {
-	config, err := d.config()
-	if err != nil {
-		return nil, err
-	}
-	return pgxpool.NewWithConfig(ctx, config)
-}
-
-func (d *database) config() (*pgxpool.Config, error) {
-	config, err := pgxpool.ParseConfig(d.DSN)
-	if err != nil {
-		return nil, err
-	}
-	config.ConnConfig.Database = d.Name
-	config.MaxConns = 8
-	return config, nil
+func newBox(on connection) (*outbox.Box, error) {
+	return outbox.New(on.store(), outbox.Config{Logger: slog.New(slog.DiscardHandler)})
 }

@@ -11,13 +11,7 @@ import (
 	"context"
 	"errors"
 	"io"
-	"log/slog"
 	"time"
-
-	"github.com/jackc/pgx/v5/pgxpool"
-
-	"github.com/fencepost-go/fencepost/db/pgxdb"
-	"github.com/fencepost-go/fencepost/outbox"
 )
 
 // MinEffects is the smallest number of effects that leaves room for everything to go wrong.
@@ -25,7 +19,8 @@ const MinEffects = 100
 
 // Config of a demo.
 type Config struct {
-	// DSN is a PostgreSQL server whose role may create databases. The demo makes one of its own there, and drops it in the end.
+	// DSN is a PostgreSQL server whose role may create databases. The demo makes one of its own there, and drops it in the end. Without a
+	// server it makes a file of SQLite.
 	DSN string
 	// Effects to perform, at least MinEffects; two for each order.
 	Effects int
@@ -46,12 +41,12 @@ func Run(ctx context.Context, config Config) (report Report, err error) {
 		return Report{}, err
 	}
 	defer func() { err = errors.Join(err, database.drop()) }()
-	pool, err := database.open(ctx)
+	on, err := database.open(ctx)
 	if err != nil {
 		return Report{}, err
 	}
-	defer pool.Close()
-	box, err := newBox(pool)
+	defer on.close()
+	box, err := newBox(on)
 	if err != nil {
 		return Report{}, err
 	}
@@ -61,7 +56,7 @@ func Run(ctx context.Context, config Config) (report Report, err error) {
 		return Report{}, err
 	}
 	defer receiver.stop()
-	shop, err := startShop(ctx, pool, box)
+	shop, err := startShop(ctx, on, box)
 	if err != nil {
 		return Report{}, err
 	}
@@ -76,12 +71,4 @@ func Run(ctx context.Context, config Config) (report Report, err error) {
 		return Report{}, err
 	}
 	return s.report(ctx, config.Seed, time.Since(start))
-}
-
-func newBox(pool *pgxpool.Pool) (*outbox.Box, error) {
-	store, err := pgxdb.New(pool, pgxdb.Config{})
-	if err != nil {
-		return nil, err
-	}
-	return outbox.New(store, outbox.Config{Logger: slog.New(slog.DiscardHandler)})
 }

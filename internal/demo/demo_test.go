@@ -24,7 +24,13 @@ func TestMain(m *testing.M) { pgtest.Main(m) }
 
 func TestShopWritesBothOrNeither(t *testing.T) {
 	t.Parallel()
-	shop, box := newShop(t)
+	t.Run("server", func(t *testing.T) { testShopWritesBothOrNeither(t, pgtest.Empty(t)) })
+	t.Run("file", func(t *testing.T) { testShopWritesBothOrNeither(t, "") })
+}
+
+func testShopWritesBothOrNeither(t *testing.T, dsn string) {
+	t.Parallel()
+	shop, box := newShop(t, dsn)
 	good := order{ID: 1, Customer: "ann", Cents: 1}
 	if err := shop.place(t.Context(), good); err != nil {
 		t.Fatal(err)
@@ -51,7 +57,13 @@ func TestShopWritesBothOrNeither(t *testing.T) {
 // The report must be able to fail: it finds what is lost and what nobody ordered.
 func TestReport(t *testing.T) {
 	t.Parallel()
-	shop, _ := newShop(t)
+	t.Run("server", func(t *testing.T) { testReport(t, pgtest.Empty(t)) })
+	t.Run("file", func(t *testing.T) { testReport(t, "") })
+}
+
+func testReport(t *testing.T, dsn string) {
+	t.Parallel()
+	shop, _ := newShop(t, dsn)
 	for id := 1; id <= 3; id++ {
 		if err := shop.place(t.Context(), order{ID: id, Customer: "ann", Cents: 1}); err != nil {
 			t.Fatal(err)
@@ -134,9 +146,9 @@ func TestFaults(t *testing.T) {
 	}
 }
 
-func newShop(t *testing.T) (*shop, *outbox.Box) {
+func newShop(t *testing.T, dsn string) (*shop, *outbox.Box) {
 	t.Helper()
-	database, err := createDatabase(t.Context(), pgtest.Empty(t))
+	database, err := createDatabase(t.Context(), dsn)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -145,16 +157,16 @@ func newShop(t *testing.T) (*shop, *outbox.Box) {
 			t.Error(err)
 		}
 	})
-	pool, err := database.open(t.Context())
+	on, err := database.open(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(pool.Close)
-	box, err := newBox(pool)
+	t.Cleanup(on.close)
+	box, err := newBox(on)
 	if err != nil {
 		t.Fatal(err)
 	}
-	shop, err := startShop(t.Context(), pool, box)
+	shop, err := startShop(t.Context(), on, box)
 	if err != nil {
 		t.Fatal(err)
 	}

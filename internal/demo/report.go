@@ -3,8 +3,6 @@ package demo
 import (
 	"context"
 	"time"
-
-	"github.com/jackc/pgx/v5"
 )
 
 // A Report is what came of a demo.
@@ -28,11 +26,7 @@ func (r Report) OK() bool { return r.Lost == 0 && r.Unexpected == 0 && r.Duplica
 
 // report compares the shop's orders with the receiver's ledger. Neither side knows of fencepost.
 func (s *story) report(ctx context.Context, seed uint64, took time.Duration) (Report, error) {
-	rows, err := s.shop.pool.Query(ctx, "SELECT id FROM shop.orders")
-	if err != nil {
-		return Report{}, err
-	}
-	orders, err := pgx.CollectRows(rows, pgx.RowTo[int])
+	orders, err := s.shop.on.ids(ctx, "SELECT id FROM shop_orders")
 	if err != nil {
 		return Report{}, err
 	}

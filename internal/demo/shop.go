@@ -7,9 +7,6 @@ import (
 	"fmt"
 	"net/http"
 
-	"github.com/jackc/pgx/v5/pgxpool"
-
-	"github.com/fencepost-go/fencepost/db/pgxdb"
 	"github.com/fencepost-go/fencepost/outbox"
 )
 
@@ -35,16 +32,16 @@ var errDeclined = errors.New("above the credit limit")
 // A shop is the service that has effects.
 type shop struct {
 	*service
-	pool *pgxpool.Pool
-	box  *outbox.Box
+	on  connection
+	box *outbox.Box
 }
 
-func startShop(ctx context.Context, pool *pgxpool.Pool, box *outbox.Box) (*shop, error) {
-	const tables = `CREATE SCHEMA shop; CREATE TABLE shop.orders (id bigint PRIMARY KEY, customer text NOT NULL, cents bigint NOT NULL)`
-	if _, err := pool.Exec(ctx, tables); err != nil {
+func startShop(ctx context.Context, on connection, box *outbox.Box) (*shop, error) {
+	const tables = `CREATE TABLE shop_orders (id bigint PRIMARY KEY, customer text NOT NULL, cents bigint NOT NULL)`
+	if err := on.execute(ctx, tables); err != nil {
 		return nil, err
 	}
-	s := &shop{pool: pool, box: box}
+	s := &shop{on: on, box: box}
 	mux := http.NewServeMux()
 	mux.HandleFunc("POST /orders", s.postOrder)
 	var err error
@@ -74,12 +71,12 @@ func (s *shop) place(ctx context.Context, o order) error {
 	if err != nil {
 		return err
 	}
-	return pgxdb.InTx(ctx, s.pool, s.box, func(tx *pgxdb.BoxTx) error {
-		const insert = `INSERT INTO shop.orders (id, customer, cents) VALUES ($1, $2, $3)`
-		if _, err := tx.Exec(ctx, insert, o.ID, o.Customer, o.Cents); err != nil {
+	return s.on.inTx(ctx, s.box, func(tx transaction) error {
+		const insert = `INSERT INTO shop_orders (id, customer, cents) VALUES ($1, $2, $3)`
+		if err := tx.execute(ctx, insert, o.ID, o.Customer, o.Cents); err != nil {
 			return err
 		}
-		if _, err := s.box.EnqueueMany(ctx, tx, effects); err != nil {
+		if _, err := s.box.EnqueueMany(ctx, tx.own, effects); err != nil {
 			return err
 		}
 		if o.Cents > creditLimit {

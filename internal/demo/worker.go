@@ -4,9 +4,11 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"net/http"
+	"sync/atomic"
 	"time"
 
 	"github.com/fencepost-go/fencepost/outbox"
@@ -27,25 +29,36 @@ type job struct {
 	Database *database `json:"database"`
 }
 
-// Work is the main function of a worker process. It reads its job and performs effects until its input ends, as it does when the demo is
-// over, however that ended.
+// Work is the main function of a worker process. It reads its job and performs effects until it is dismissed or its input ends, as it does when
+// the demo dies.
 func Work(ctx context.Context, input io.Reader) error {
 	var j job
-	if err := json.NewDecoder(input).Decode(&j); err != nil {
+	words := json.NewDecoder(input)
+	if err := words.Decode(&j); err != nil {
 		return fmt.Errorf("job: %w", err)
 	}
 	ctx, stop := context.WithCancel(ctx)
 	defer stop()
+	var orphaned atomic.Bool
 	go func() {
-		_, _ = io.Copy(io.Discard, input)
+		var dismissed bool
+		orphaned.Store(words.Decode(&dismissed) != nil)
 		stop()
 	}()
-	pool, err := j.Database.open(ctx)
+	err := j.work(ctx)
+	if orphaned.Load() && j.Database.File != nil {
+		err = errors.Join(err, j.Database.drop()) // nobody else is left to do it
+	}
+	return err
+}
+
+func (j job) work(ctx context.Context) error {
+	on, err := j.Database.open(ctx)
 	if err != nil {
 		return err
 	}
-	defer pool.Close()
-	box, err := newBox(pool)
+	defer on.close()
+	box, err := newBox(on)
 	if err != nil {
 		return err
 	}
