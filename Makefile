@@ -51,6 +51,7 @@ fuzz: ## Run each fuzz target for FUZZTIME (20s)
 
 bench: ## Run the benchmarks
 	$(GO) test -C bench -run '^$$' -bench . ./...
+	$(GO) test -run '^$$' -bench . ./db/sqlitedb
 
 demo: ## Run the demo: a shop, its effects, and everything that can go wrong (EFFECTS=2000)
 	$(GO) run ./cmd/fencepost demo --effects $(EFFECTS)

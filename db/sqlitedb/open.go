@@ -47,7 +47,9 @@ func dsn(path string, config Config, key, value string) string {
 		"_journal_mode": {"WAL"},
 		"_synchronous":  {[]string{Full: "FULL", Normal: "NORMAL"}[config.Synchronous]},
 		"_dqs":          {"0"},
-		key:             {value},
+		// What a savepoint would take back is kept in memory, not written to a file beside each changed page.
+		"_pragma": {"temp_store(MEMORY)"},
+		key:       {value},
 	}
 	if config.MustExist {
 		parameters.Set("mode", "rw")
