@@ -62,46 +62,19 @@ func (s *Store) ListHeads(ctx context.Context, arg db.ListHeadsParams) ([]db.Lis
 	})
 }
 
-// surroundings reads the facts, one a row. sqlc knows neither the pragmas nor the catalogue. synchronous is that of a commit: a file that is not
-// synced at all is one whose fsync is off. An index has its table's prefix off; those of the primary keys cannot be missing.
-const surroundings = `
-SELECT 'setting', 'server_version', 'SQLite ' || sqlite_version()
-UNION ALL SELECT 'setting', 'role', 'file'
-UNION ALL SELECT 'setting', 'path', d.file FROM pragma_database_list AS d WHERE d.name = 'main'
-UNION ALL SELECT 'setting', 'journal_mode', p.journal_mode FROM pragma_journal_mode AS p
-UNION ALL SELECT 'setting', 'fsync', CASE p.synchronous WHEN 0 THEN 'off' ELSE 'on' END FROM pragma_synchronous AS p
-UNION ALL SELECT 'setting', 'synchronous', CASE p.synchronous WHEN 0 THEN 'off' WHEN 1 THEN 'normal' WHEN 2 THEN 'full' ELSE 'extra' END FROM pragma_synchronous AS p
-UNION ALL SELECT 'setting', 'busy_timeout', p.timeout FROM pragma_busy_timeout AS p
-UNION ALL SELECT 'setting', 'page_size', p.page_size FROM pragma_page_size AS p
-UNION ALL SELECT 'setting', 'page_count', p.page_count FROM pragma_page_count AS p
-UNION ALL SELECT 'setting', 'freelist_count', p.freelist_count FROM pragma_freelist_count AS p
-UNION ALL SELECT 'table', substr(t.name, 8), '' FROM sqlite_schema AS t WHERE t.type = 'table' AND t.name GLOB 'outbox_*'
-UNION ALL SELECT 'index', e.value, CASE WHEN i.name IS NULL THEN 'missing' ELSE 'valid' END
-FROM json_each('["audit_message", "order_lease_message", "queue_due", "queue_order", "queue_parked", "settlement_undelivered", "worker_name"]') AS e
-LEFT JOIN sqlite_schema AS i ON i.type = 'index' AND i.name = 'outbox_' || e.value
-UNION ALL SELECT 'session', 'sees all', 'true'
-UNION ALL SELECT 'session', 'prepared transaction', '0'`
-
 // ReadSurroundings implements db.Doctor. Its facts are SQLite's own; log_bytes is the size of the write-ahead log.
 func (s *Store) ReadSurroundings(ctx context.Context, _ db.ReadSurroundingsParams) ([]db.ReadSurroundingsRow, error) {
-	found, err := s.reader.pool.QueryContext(ctx, surroundings)
-	if err != nil {
-		return nil, translate(err)
-	}
-	defer func() { _ = found.Close() }()
-	rows := []db.ReadSurroundingsRow{}
-	for found.Next() {
-		var row db.ReadSurroundingsRow
-		if err := found.Scan(&row.Section, &row.Name, &row.Value); err != nil {
-			return nil, translate(err)
+	return read(ctx, s, func(q *gen.Queries, _ int64) ([]db.ReadSurroundingsRow, error) {
+		facts, err := q.ReadSurroundings(ctx)
+		rows, err := convert(facts, err, func(row gen.ReadSurroundingsRow) db.ReadSurroundingsRow { return db.ReadSurroundingsRow(row) })
+		for _, row := range rows {
+			if row.Name != "path" {
+				continue
+			}
+			if log, err := os.Stat(row.Value + "-wal"); err == nil {
+				rows = append(rows, db.ReadSurroundingsRow{Section: "setting", Name: "log_bytes", Value: strconv.FormatInt(log.Size(), 10)})
+			}
 		}
-		rows = append(rows, row)
-		if row.Name != "path" {
-			continue
-		}
-		if log, err := os.Stat(row.Value + "-wal"); err == nil {
-			rows = append(rows, db.ReadSurroundingsRow{Section: "setting", Name: "log_bytes", Value: strconv.FormatInt(log.Size(), 10)})
-		}
-	}
-	return rows, translate(found.Err())
+		return rows, err
+	})
 }

@@ -140,3 +140,37 @@ SELECT
     CAST(l.held AS BOOLEAN) AS held, CAST(l.seen = CAST(sqlc.arg(examine) AS INTEGER) AS BOOLEAN) AS final
 FROM looked AS l
 WHERE l.held OR l.seen = CAST(sqlc.arg(examine) AS INTEGER);
+
+-- ReadSurroundings reads what the file and the connection are like, one fact a row. fsync is off where a commit is not synced at all. An index has its
+-- table's prefix off; those of primary keys cannot be missing.
+-- Guard: none. Index: none, the catalogue has a few rows. Locks: none.
+-- name: ReadSurroundings :many
+SELECT 'setting' AS section, 'server_version' AS name, CAST('SQLite ' || sqlite_version() AS TEXT) AS value
+UNION ALL
+SELECT 'setting', 'role', 'file'
+UNION ALL
+SELECT 'setting', 'path', d.file FROM pragma_database_list AS d WHERE d.name = 'main'
+UNION ALL
+SELECT 'setting', 'journal_mode', p.journal_mode FROM pragma_journal_mode AS p
+UNION ALL
+SELECT 'setting', 'fsync', CASE p.synchronous WHEN 0 THEN 'off' ELSE 'on' END FROM pragma_synchronous AS p
+UNION ALL
+SELECT 'setting', 'synchronous', CASE p.synchronous WHEN 0 THEN 'off' WHEN 1 THEN 'normal' WHEN 2 THEN 'full' ELSE 'extra' END FROM pragma_synchronous AS p
+UNION ALL
+SELECT 'setting', 'busy_timeout', CAST(p.timeout AS TEXT) FROM pragma_busy_timeout AS p
+UNION ALL
+SELECT 'setting', 'page_size', CAST(p.page_size AS TEXT) FROM pragma_page_size AS p
+UNION ALL
+SELECT 'setting', 'page_count', CAST(p.page_count AS TEXT) FROM pragma_page_count AS p
+UNION ALL
+SELECT 'setting', 'freelist_count', CAST(p.freelist_count AS TEXT) FROM pragma_freelist_count AS p
+UNION ALL
+SELECT 'table', substr(t.name, 8), '' FROM sqlite_schema AS t WHERE t.type = 'table' AND t.name GLOB 'outbox_*'
+UNION ALL
+SELECT 'index', CAST(e.value AS TEXT), CASE WHEN i.name IS NULL THEN 'missing' ELSE 'valid' END
+FROM json_each('["audit_message", "order_lease_message", "queue_due", "queue_order", "queue_parked", "settlement_undelivered", "worker_name"]') AS e
+LEFT JOIN sqlite_schema AS i ON i.type = 'index' AND i.name = 'outbox_' || e.value
+UNION ALL
+SELECT 'session', 'sees all', 'true'
+UNION ALL
+SELECT 'session', 'prepared transaction', '0';

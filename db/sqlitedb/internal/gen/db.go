@@ -153,6 +153,9 @@ func Prepare(ctx context.Context, db DBTX) (*Queries, error) {
 	if q.readHealthStmt, err = db.PrepareContext(ctx, readHealth); err != nil {
 		return nil, fmt.Errorf("error preparing query ReadHealth: %w", err)
 	}
+	if q.readSurroundingsStmt, err = db.PrepareContext(ctx, readSurroundings); err != nil {
+		return nil, fmt.Errorf("error preparing query ReadSurroundings: %w", err)
+	}
 	if q.readVersionStmt, err = db.PrepareContext(ctx, readVersion); err != nil {
 		return nil, fmt.Errorf("error preparing query ReadVersion: %w", err)
 	}
@@ -439,6 +442,11 @@ func (q *Queries) Close() error {
 			err = fmt.Errorf("error closing readHealthStmt: %w", cerr)
 		}
 	}
+	if q.readSurroundingsStmt != nil {
+		if cerr := q.readSurroundingsStmt.Close(); cerr != nil {
+			err = fmt.Errorf("error closing readSurroundingsStmt: %w", cerr)
+		}
+	}
 	if q.readVersionStmt != nil {
 		if cerr := q.readVersionStmt.Close(); cerr != nil {
 			err = fmt.Errorf("error closing readVersionStmt: %w", cerr)
@@ -631,6 +639,7 @@ type Queries struct {
 	purgeWorkersStmt         *sql.Stmt
 	readClockStmt            *sql.Stmt
 	readHealthStmt           *sql.Stmt
+	readSurroundingsStmt     *sql.Stmt
 	readVersionStmt          *sql.Stmt
 	registerWorkerStmt       *sql.Stmt
 	releaseQueueStmt         *sql.Stmt
@@ -702,6 +711,7 @@ func (q *Queries) WithTx(tx *sql.Tx) *Queries {
 		purgeWorkersStmt:         q.purgeWorkersStmt,
 		readClockStmt:            q.readClockStmt,
 		readHealthStmt:           q.readHealthStmt,
+		readSurroundingsStmt:     q.readSurroundingsStmt,
 		readVersionStmt:          q.readVersionStmt,
 		registerWorkerStmt:       q.registerWorkerStmt,
 		releaseQueueStmt:         q.releaseQueueStmt,
