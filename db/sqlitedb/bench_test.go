@@ -117,7 +117,9 @@ func openFresh(b *testing.B, synchronous Synchronous) *Store {
 // client is the store as a service uses it.
 type client struct{ *Store }
 
-func openClient(b *testing.B, synchronous Synchronous) client { return client{openFresh(b, synchronous)} }
+func openClient(b *testing.B, synchronous Synchronous) client {
+	return client{openFresh(b, synchronous)}
+}
 
 func (c client) enqueue(ctx context.Context, total, size int) error {
 	params := db.EnqueueParams{
