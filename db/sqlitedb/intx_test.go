@@ -1,0 +1,130 @@
+package sqlitedb_test
+
+import (
+	"context"
+	"errors"
+	"path/filepath"
+	"slices"
+	"testing"
+
+	"github.com/fencepost-go/fencepost/db"
+	"github.com/fencepost-go/fencepost/db/sqlitedb"
+	"github.com/fencepost-go/fencepost/outbox"
+)
+
+// committed gathers what InTx tells after a commit.
+type committed []int64
+
+func (c *committed) Committed(ids ...int64) { *c = append(*c, ids...) }
+
+// InTx keeps what fn did and tells its ids only when it commits. An error of fn is fn's.
+func TestInTx(t *testing.T) {
+	t.Parallel()
+	store := openStore(t, filepath.Join(t.TempDir(), "shop.db"))
+	box, err := outbox.New(store, outbox.Config{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	own := errors.New("no stock")
+	for name, test := range map[string]struct {
+		fails func(tx *sqlitedb.BoxTx) error
+		is    error // nil: committed
+		isNot error
+	}{
+		"commit":   {fails: func(*sqlitedb.BoxTx) error { return nil }},
+		"an error": {fails: func(*sqlitedb.BoxTx) error { return own }, is: own},
+		"a table of its own": {fails: func(tx *sqlitedb.BoxTx) error {
+			_, err := tx.Exec("INSERT INTO missing VALUES (1)")
+			return errors.Join(own, err)
+		}, is: own, isNot: db.ErrNoSchema},
+		"a panic": {fails: func(*sqlitedb.BoxTx) error { panic(own) }, is: own},
+	} {
+		var told committed
+		var id int64
+		err := contained(func() error {
+			return sqlitedb.InTx(t.Context(), store, &told, func(tx *sqlitedb.BoxTx) error {
+				receipt, err := box.Enqueue(t.Context(), tx, outbox.Effect{Consumer: "c", Target: "t", Kind: "k", Key: name})
+				id = receipt.ID
+				return errors.Join(err, test.fails(tx))
+			})
+		})
+		if !errors.Is(err, test.is) || test.isNot != nil && errors.Is(err, test.isNot) {
+			t.Errorf("%s: %v", name, err)
+		}
+		var kept bool
+		if err := store.DB().QueryRow("SELECT EXISTS (SELECT 1 FROM outbox_message WHERE key = ?)", name).Scan(&kept); err != nil {
+			t.Fatal(err)
+		}
+		if kept != (test.is == nil) || kept && !slices.Equal(told, committed{id}) || !kept && len(told) > 0 {
+			t.Errorf("%s: kept %t, told %v of message %d", name, kept, told, id)
+		}
+	}
+	ended, cancel := context.WithCancel(t.Context())
+	cancel()
+	if err := sqlitedb.InTx(ended, store, nil, func(*sqlitedb.BoxTx) error { return own }); !errors.Is(err, context.Canceled) {
+		t.Errorf("after its context ended: %v", err)
+	}
+	if err := sqlitedb.InTx(t.Context(), nil, nil, func(*sqlitedb.BoxTx) error { return nil }); err == nil {
+		t.Error("a nil store was taken")
+	}
+}
+
+// contained turns a panic with an error into that error.
+func contained(f func() error) (err error) {
+	defer func() {
+		if p := recover(); p != nil {
+			err = p.(error)
+		}
+	}()
+	return f()
+}
+
+// A transaction that was begun as a reader and has read cannot write once another has: it is told to run again, and nothing of it stays. InTx on
+// the same handle begins as a writer, so it can.
+func TestC62WritersBeginAsWriters(t *testing.T) {
+	t.Parallel()
+	path := filepath.Join(t.TempDir(), "shop.db")
+	given, other := givenStore(t, path), openStore(t, path)
+	box, err := outbox.New(given, outbox.Config{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	readThenWrite := func(tx *sqlitedb.BoxTx, handle db.Tx, key string) error {
+		var n int
+		if err := tx.QueryRow("SELECT count(*) FROM outbox_message").Scan(&n); err != nil {
+			return err
+		}
+		_, err := box.Enqueue(t.Context(), handle, outbox.Effect{Consumer: "c", Target: "t", Kind: "k", Key: key})
+		return err
+	}
+	tx, err := given.DB().BeginTx(t.Context(), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var n int
+	if err := tx.QueryRow("SELECT count(*) FROM outbox_message").Scan(&n); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := other.RegisterWorker(t.Context(), db.RegisterWorkerParams{Name: "w"}); err != nil {
+		t.Fatal(err)
+	}
+	_, err = box.Enqueue(t.Context(), sqlitedb.Tx(tx), outbox.Effect{Consumer: "c", Target: "t", Kind: "k", Key: "late"})
+	if !errors.Is(err, db.ErrRetry) {
+		t.Errorf("a reader that writes: %v", err)
+	}
+	if err := tx.Rollback(); err != nil {
+		t.Fatal(err)
+	}
+	// Meanwhile another writer waits in line, and gets his turn after the commit.
+	waits := make(chan error, 1)
+	err = sqlitedb.InTx(t.Context(), given, nil, func(tx *sqlitedb.BoxTx) error {
+		go func() {
+			_, err := other.RegisterWorker(context.WithoutCancel(t.Context()), db.RegisterWorkerParams{Name: "x"})
+			waits <- err
+		}()
+		return readThenWrite(tx, tx, "first")
+	})
+	if err := errors.Join(err, <-waits); err != nil {
+		t.Error(err)
+	}
+}

@@ -1,0 +1,147 @@
+package sqlitedb_test
+
+import (
+	"database/sql"
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/fencepost-go/fencepost/db"
+	"github.com/fencepost-go/fencepost/db/sqlitedb"
+	"github.com/fencepost-go/fencepost/schema"
+)
+
+func TestConfigIsChecked(t *testing.T) {
+	t.Parallel()
+	_, err := sqlitedb.Open("shop.db", sqlitedb.Config{Synchronous: 7, BusyTimeout: time.Millisecond, Readers: -1})
+	for _, field := range []string{"Config.Synchronous", "Config.BusyTimeout", "Config.Readers"} {
+		if err == nil || !strings.Contains(err.Error(), field) {
+			t.Errorf("%v does not name %s", err, field)
+		}
+	}
+	for _, path := range []string{"", ":memory:", "file:shop.db", "a\x00b"} {
+		if _, err := sqlitedb.Open(path, sqlitedb.Config{}); err == nil {
+			t.Errorf("path %q was taken", path)
+		}
+	}
+	if _, err := sqlitedb.New(nil, sqlitedb.Config{}); err == nil {
+		t.Error("a nil pool was taken")
+	}
+}
+
+// Every connection that Open makes, the one that writes and those that read, has the settings that the promise needs.
+func TestC62OpenSetsEveryConnection(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		config      sqlitedb.Config
+		synchronous string
+	}{"full": {sqlitedb.Config{}, "full"}, "normal": {sqlitedb.Config{Synchronous: sqlitedb.Normal}, "normal"}} {
+		path := filepath.Join(t.TempDir(), "shop.db")
+		store, err := sqlitedb.Open(path, c.config)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer store.Close()
+		if err := schema.Up(t.Context(), store.DB(), schema.Config{Dialect: schema.SQLite}); err != nil {
+			t.Fatal(err)
+		}
+		facts, err := store.ReadSurroundings(t.Context(), db.ReadSurroundingsParams{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		reads := map[string]string{}
+		for _, fact := range facts {
+			reads[fact.Name] = fact.Value
+		}
+		if reads["journal_mode"] != "wal" || reads["busy_timeout"] != "10000" || reads["synchronous"] != c.synchronous {
+			t.Errorf("%s: a reader has %v", name, reads)
+		}
+		var journal string
+		var timeout, synchronous int
+		err = errors.Join(store.DB().QueryRow("PRAGMA journal_mode").Scan(&journal), store.DB().QueryRow("PRAGMA busy_timeout").Scan(&timeout),
+			store.DB().QueryRow("PRAGMA synchronous").Scan(&synchronous))
+		if want := map[string]int{"full": 2, "normal": 1}[name]; err != nil || journal != "wal" || timeout != 10_000 || synchronous != want {
+			t.Errorf("%s: the writer has journal %s, timeout %d, synchronous %d, %v", name, journal, timeout, synchronous, err)
+		}
+	}
+}
+
+// A handle that was given is checked, each of its connections anew, and the error says what to add to its name.
+func TestC62GivenHandlesAreChecked(t *testing.T) {
+	t.Parallel()
+	path := filepath.Join(t.TempDir(), "shop.db")
+	openStore(t, path)
+	const complete = "_pragma=busy_timeout(10000)&_pragma=synchronous(FULL)&_pragma=journal_mode(WAL)"
+	for missing, name := range map[string]string{
+		"":                            complete,
+		"_pragma=busy_timeout(10000)": strings.Replace(complete, "busy_timeout(10000)", "busy_timeout(999)", 1),
+		"_pragma=synchronous(2)":      strings.Replace(complete, "FULL", "NORMAL", 1),
+		"_pragma=journal_mode(WAL)":   strings.Replace(complete, "WAL", "DELETE", 1),
+	} {
+		file := path
+		if strings.Contains(name, "DELETE") { // which others must not be in the way of
+			file = filepath.Join(t.TempDir(), "shop.db")
+			pool, err := sql.Open("sqlite", file)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if err := errors.Join(schema.Up(t.Context(), pool, schema.Config{Dialect: schema.SQLite}), pool.Close()); err != nil {
+				t.Fatal(err)
+			}
+		}
+		pool, err := sql.Open("sqlite", "file:"+file+"?"+name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer pool.Close()
+		store, err := sqlitedb.New(pool, sqlitedb.Config{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		_, err = store.RegisterWorker(t.Context(), db.RegisterWorkerParams{Name: "w"})
+		if missing == "" && err != nil || missing != "" && (err == nil || !strings.Contains(err.Error(), missing)) {
+			t.Errorf("%s: %v", name, err)
+		}
+		ran := false
+		err = sqlitedb.InTx(t.Context(), store, nil, func(*sqlitedb.BoxTx) error { ran = true; return nil })
+		if ran != (missing == "") || (err == nil) != ran {
+			t.Errorf("%s: InTx ran %t, %v", name, ran, err)
+		}
+	}
+}
+
+func TestFilesThatAreNone(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	text := filepath.Join(dir, "text.db")
+	if err := os.WriteFile(text, []byte(strings.Repeat("this is no database\n", 1000)), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for name, c := range map[string]struct {
+		path   string
+		config sqlitedb.Config
+		want   error // nil: any
+	}{
+		"a folder":       {dir, sqlitedb.Config{}, db.ErrDenied},
+		"another file":   {text, sqlitedb.Config{}, nil},
+		"no such file":   {filepath.Join(dir, "missing.db"), sqlitedb.Config{MustExist: true}, db.ErrDenied},
+		"no such folder": {filepath.Join(dir, "missing", "shop.db"), sqlitedb.Config{}, db.ErrDenied},
+		"without tables": {filepath.Join(dir, "empty.db"), sqlitedb.Config{}, db.ErrNoSchema},
+	} {
+		store, err := sqlitedb.Open(c.path, c.config)
+		if err != nil {
+			t.Errorf("%s: %v", name, err)
+			continue
+		}
+		if _, err := store.ReadVersion(t.Context()); err == nil || c.want != nil && !errors.Is(err, c.want) {
+			t.Errorf("%s: %v", name, err)
+		}
+		store.Close()
+	}
+	if _, err := os.Stat(filepath.Join(dir, "missing.db")); !errors.Is(err, os.ErrNotExist) {
+		t.Error("MustExist made the file")
+	}
+}
