@@ -98,6 +98,9 @@ func (m *machine) lateTransaction() {
 	tx, effects := m.stage.begin(m.t), m.drawEffects(2)
 	receipts, err := m.box.EnqueueMany(m.ctx, tx.Tx, effects)
 	m.open = &late{tx, m.check("late transaction", nil, effects, receipts, err)}
+	if m.stage.oneFile {
+		m.lateTransaction() // while it is open nobody else can write
+	}
 }
 
 // finish commits or rolls back. The business rows that the producer writes beside say which messages must be there (I1).

@@ -128,6 +128,8 @@ func (m *machine) compare(d tables.Dump, id int64, before map[int64]row, observe
 		m.took(d, r, "until", &r.until, got.until)
 		m.took(d, r, "replayed", &r.replayed, got.replayed)
 		m.took(d, r, "settled", &r.settled, got.settled)
+	} else if m.renewing && m.stage.oneFile {
+		m.took(d, r, "until", &r.until, got.until) // renewed within the millisecond of the step before, its clock's grain
 	}
 	if *r != got {
 		m.rt.Fatalf("message %d differs: %s", id, differing(got, *r))
@@ -238,8 +240,8 @@ func (m *machine) workersSeen(d tables.Dump) {
 
 // unwritten: a row that the model left alone was not even written as it was (I3: the version of the row is the same).
 func (m *machine) unwritten() {
-	if m.stage.sql == nil {
-		return
+	if m.stage.sql == nil || m.stage.oneFile {
+		return // rows carry no version
 	}
 	rows, err := m.stage.sql.Query(`SELECT message_id, xmin::text FROM outbox.queue UNION ALL SELECT message_id, xmin::text FROM outbox.settlement`)
 	m.must(err)
@@ -277,7 +279,7 @@ func (m *machine) conserved(d tables.Dump) {
 	var noted, without int
 	m.must(m.stage.sql.QueryRow(`SELECT
 		(SELECT count(*) FROM business),
-		(SELECT count(*) FROM outbox.message AS m WHERE NOT EXISTS (SELECT FROM business AS b WHERE b.message_id = m.id))`).Scan(&noted, &without))
+		(SELECT count(*) FROM `+m.stage.table("message")+` AS m WHERE NOT EXISTS (SELECT 1 FROM business AS b WHERE b.message_id = m.id))`).Scan(&noted, &without))
 	equal(m, "business rows", noted, len(m.recorded))
 	equal(m, "messages without a business row", without, 0)
 }

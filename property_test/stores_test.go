@@ -5,6 +5,7 @@ import (
 	"database/sql"
 	"flag"
 	"os"
+	"path/filepath"
 	"testing"
 	"time"
 
@@ -17,8 +18,10 @@ import (
 	"github.com/fencepost-go/fencepost/db/dbtest"
 	"github.com/fencepost-go/fencepost/db/pgxdb"
 	"github.com/fencepost-go/fencepost/db/sqldb"
+	"github.com/fencepost-go/fencepost/db/sqlitedb"
 	"github.com/fencepost-go/fencepost/internal/memdb"
 	"github.com/fencepost-go/fencepost/internal/pgtest"
+	"github.com/fencepost-go/fencepost/schema"
 )
 
 func TestMain(m *testing.M) {
@@ -39,8 +42,18 @@ type stage struct {
 	dump  func(testing.TB) dbtest.Dump
 	// sql is a pool for the test's own statements; nil in memory.
 	sql *sql.DB
+	// oneFile says that the store is a file, in which one transaction writes at a time.
+	oneFile bool
 	// sent counts the operations that reached the store; nil where nobody counts.
 	sent func() int
+}
+
+// table is the name of a table for the test's own statements.
+func (s *stage) table(name string) string {
+	if s.oneFile {
+		return "outbox_" + name
+	}
+	return "outbox." + name
 }
 
 // A caller is a producer's open transaction.
@@ -62,6 +75,7 @@ var drivers = []driver{
 	{"memory", openMemory, false},
 	{"pgx", func(t *testing.T) func(*rapid.T, func(*rapid.T, *stage)) { return openSQL(t, pgxStage) }, true},
 	{"lib pq", func(t *testing.T) func(*rapid.T, func(*rapid.T, *stage)) { return openSQL(t, pqStage) }, true},
+	{"sqlite", openFile, true},
 }
 
 // openMemory gives each check a store in a bubble, where only Age moves the clock.
@@ -97,14 +111,37 @@ func openSQL(t *testing.T, open func(*testing.T, string) *stage) func(*rapid.T, 
 	pool := openPool(t, dsn) // for the test's own statements, by the faster driver
 	s.sql = stdlib.OpenDBFromPool(pool)
 	t.Cleanup(func() { s.sql.Close() })
-	beside := dbtest.SQL{DB: s.sql}
+	return emptied(t, s)
+}
+
+// openFile gives each check the same file, emptied.
+func openFile(t *testing.T) func(*rapid.T, func(*rapid.T, *stage)) {
+	path := filepath.Join(t.TempDir(), "machine.db")
+	open := func() *sqlitedb.Store {
+		store, err := sqlitedb.Open(path, sqlitedb.Config{Synchronous: sqlitedb.Normal}) // no power is lost
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { store.Close() })
+		return store
+	}
+	store, beside := open(), open()
+	if err := schema.Up(t.Context(), store.DB(), schema.Config{Dialect: schema.SQLite}); err != nil {
+		t.Fatal(err)
+	}
+	return emptied(t, &stage{store: store, begin: func(t testing.TB) caller { return beginSQL(t, store.DB(), sqlitedb.Tx) }, sql: beside.DB(), oneFile: true})
+}
+
+// emptied gives each check the stage with empty tables.
+func emptied(t *testing.T, s *stage) func(*rapid.T, func(*rapid.T, *stage)) {
+	beside := dbtest.SQL{DB: s.sql, SQLite: s.oneFile}
 	s.age, s.dump = beside.Age, beside.Dump
 	if _, err := s.sql.Exec("CREATE TABLE business (message_id bigint)"); err != nil {
 		t.Fatal(err)
 	}
 	return func(rt *rapid.T, check func(*rapid.T, *stage)) {
 		beside.Reset(t)
-		if _, err := s.sql.Exec("TRUNCATE business"); err != nil {
+		if _, err := s.sql.Exec("DELETE FROM business"); err != nil {
 			t.Fatal(err)
 		}
 		check(rt, s)
@@ -153,17 +190,20 @@ func pqStage(t *testing.T, dsn string) *stage {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return &stage{store: store, begin: func(t testing.TB) caller {
-		tx, err := pool.BeginTx(t.Context(), nil)
-		if err != nil {
-			t.Fatal(err)
-		}
-		return caller{
-			Tx: sqldb.Tx(tx), commit: tx.Commit, rollback: tx.Rollback,
-			exec: func(query string, args ...any) error {
-				_, err := tx.ExecContext(t.Context(), query, args...)
-				return err
-			},
-		}
-	}}
+	return &stage{store: store, begin: func(t testing.TB) caller { return beginSQL(t, pool, sqldb.Tx) }}
+}
+
+// beginSQL begins a producer's transaction through database/sql.
+func beginSQL(t testing.TB, pool *sql.DB, handle func(*sql.Tx) db.Tx) caller {
+	tx, err := pool.BeginTx(t.Context(), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return caller{
+		Tx: handle(tx), commit: tx.Commit, rollback: tx.Rollback,
+		exec: func(query string, args ...any) error {
+			_, err := tx.ExecContext(t.Context(), query, args...)
+			return err
+		},
+	}
 }
