@@ -16,7 +16,7 @@ import (
 )
 
 // TestMachine runs random operations on a box and on the model side by side. After each step it compares the answers, and then every row of
-// every table (sync). One source serves memory, pgx and lib/pq, so what holds on one holds on all (I31).
+// every table (sync). One source serves memory, pgx, lib/pq and SQLite, so what holds on one holds on all (I31).
 //
 // A run of `make property` is at least 5,000 steps a driver and goes on, within reason, until everything that the model's table foresees has
 // happened; it ends with what was called and what that came to. The flags of rapid and their variables set the size: unset, as in `make test`,
