@@ -24,6 +24,7 @@ const (
 
 // A connection is how a command reaches its tables.
 type connection struct {
+	flag    string // that gives dsn; "" = --dsn
 	dsn     string
 	schema  string
 	timeout time.Duration
@@ -44,16 +45,18 @@ func (c *connection) addTimeout(cmd *cobra.Command, what string) {
 // given is the connection string and where it is from.
 func (c *connection) given() (source, dsn string) {
 	if c.dsn != "" {
-		return "--dsn", c.dsn
+		return c.flagName(), c.dsn
 	}
 	return dsnVariable, os.Getenv(dsnVariable)
 }
+
+func (c *connection) flagName() string { return cmp.Or(c.flag, "--dsn") }
 
 // config parses the connection string of a server. What it says about a bad one repeats nothing of it.
 func (c *connection) config(command string) (*pgxpool.Config, error) {
 	source, dsn := c.given()
 	if dsn == "" {
-		return nil, usagef("no database: give --dsn or set %s; see fencepost --help", dsnVariable)
+		return nil, usagef("no database: give %s or set %s; see fencepost --help", c.flagName(), dsnVariable)
 	}
 	config, err := pgxpool.ParseConfig(dsn)
 	if err != nil {

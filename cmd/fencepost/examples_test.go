@@ -11,6 +11,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/fencepost-go/fencepost/internal/pgtest"
 	"github.com/fencepost-go/fencepost/outbox"
 )
 
@@ -58,6 +59,10 @@ func tryExample(t *testing.T, cmd *cobra.Command, dsn, stdin, line string) {
 		switch arg = strings.Trim(arg, `"`); {
 		case arg == "4711":
 			arg = exampleIDs[cmd.Name()]
+		case cmd.Name() == "move" && strings.HasPrefix(arg, filePrefix):
+			arg = newMovingFile(t).dsn
+		case cmd.Name() == "move" && strings.HasPrefix(arg, "postgres:"):
+			arg = pgtest.New(t)
 		case strings.HasSuffix(arg, ".ndjson"):
 			arg = inputFile(t, `{"consumer": "shop", "target": "bank", "kind": "charge", "key": "order-77", "payload": {"sku": 7}}`)
 		}

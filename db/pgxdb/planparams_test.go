@@ -89,10 +89,16 @@ var planParams = map[string]any{
 	"AuditMessages":    gen.AuditMessagesParams{AfterID: 10, Examine: 1000},
 	"ListHeads":        gen.ListHeadsParams{Examine: 1000, Age: hour / 12},
 	"ReadSurroundings": gen.ReadSurroundingsParams{SchemaName: "outbox"},
-	"RegisterWorker":   gen.RegisterWorkerParams{Name: "w", Host: "h"},
-	"TouchWorker":      gen.TouchWorkerParams{ID: 1},
-	"CheckRole":        gen.CheckRoleParams{SchemaName: "outbox"},
-	"Notify":           gen.NotifyParams{Channel: "c"},
+	"MoveReserve":      gen.MoveReserveParams{SchemaName: "outbox", Message: 10},
+	"MoveIn":           gen.MoveInParams{Messages: "[]", Queue: "[]", Settlements: "[]", OrderLeases: "[]", Pauses: "[]", Audits: "[]"},
+	"MoveCompare": gen.MoveCompareParams{
+		AfterID: 10, Upto: 510, Messages: "[]", Queue: "[]", Settlements: "[]", OrderLeases: "[]", Pauses: "[]", Audits: "[]",
+	},
+	"MoveResume":     gen.MoveResumeParams{Reason: "r"},
+	"RegisterWorker": gen.RegisterWorkerParams{Name: "w", Host: "h"},
+	"TouchWorker":    gen.TouchWorkerParams{ID: 1},
+	"CheckRole":      gen.CheckRoleParams{SchemaName: "outbox"},
+	"Notify":         gen.NotifyParams{Channel: "c"},
 }
 
 // recorder keeps what a generated method sends and answers with an error.

@@ -41,7 +41,7 @@ func (o operator) settle(ctx context.Context, q *gen.Queries, now int64, acts []
 	}
 	verdicts := make([]verdict, len(acts))
 	for i, a := range acts {
-		verdicts[i] = verdict{ID: a.ID, Cause: cause, Reason: o.reason, ordered: true}
+		verdicts[i] = verdict{ID: a.ID, Cause: cause, Reason: o.reason}
 	}
 	return conclude(ctx, q, now, outcome, verdicts, false)
 }
@@ -84,21 +84,11 @@ func (s *Store) ReplayDead(ctx context.Context, arg db.ReplayDeadParams) ([]int6
 		if err := q.ReplayDeadEnqueue(ctx, gen.ReplayDeadEnqueueParams{Ids: list(ids), Reset: arg.Reset, Now: now}); err != nil {
 			return nil, err
 		}
-		if err := unblock(ctx, q, ids); err != nil {
+		if err := q.OperateUnblock(ctx, gen.OperateUnblockParams{Ids: list(ids)}); err != nil {
 			return nil, err
 		}
 		return ids, q.OperateUnsettle(ctx, gen.OperateUnsettleParams{Ids: list(ids)})
 	})
-}
-
-// unblock frees the order keys that dead messages hold.
-func unblock(ctx context.Context, q *gen.Queries, ids []int64) error {
-	for _, id := range ids {
-		if err := q.OperateUnblock(ctx, gen.OperateUnblockParams{MessageID: id}); err != nil {
-			return err
-		}
-	}
-	return nil
 }
 
 // resolved returns the acts on those of the messages that are parked.
@@ -145,14 +135,18 @@ func (s *Store) ResolveRetry(ctx context.Context, arg db.ResolveRetryParams) ([]
 // PauseLane implements db.Operator.
 func (s *Store) PauseLane(ctx context.Context, arg db.PauseLaneParams) ([]time.Time, error) {
 	return write(ctx, s, func(q *gen.Queries, now int64) ([]time.Time, error) {
-		detail := arg.Consumer + " " + arg.Target + " " + arg.Kind
-		if err := (operator{"pause", arg.Actor, arg.Reason}).audit(ctx, q, now, act{Tenant: arg.Tenant, Detail: detail}); err != nil {
-			return nil, err
-		}
-		return []time.Time{instant(now)}, q.PauseLane(ctx, gen.PauseLaneParams{
-			Consumer: arg.Consumer, Target: arg.Target, Kind: arg.Kind, Tenant: arg.Tenant, Mode: arg.Mode, Actor: arg.Actor, Reason: arg.Reason,
-			Now: now,
-		})
+		return []time.Time{instant(now)}, pause(ctx, q, now, arg)
+	})
+}
+
+func pause(ctx context.Context, q *gen.Queries, now int64, arg db.PauseLaneParams) error {
+	detail := arg.Consumer + " " + arg.Target + " " + arg.Kind
+	if err := (operator{"pause", arg.Actor, arg.Reason}).audit(ctx, q, now, act{Tenant: arg.Tenant, Detail: detail}); err != nil {
+		return err
+	}
+	return q.PauseLane(ctx, gen.PauseLaneParams{
+		Consumer: arg.Consumer, Target: arg.Target, Kind: arg.Kind, Tenant: arg.Tenant, Mode: arg.Mode, Actor: arg.Actor, Reason: arg.Reason,
+		Now: now,
 	})
 }
 
@@ -185,14 +179,14 @@ func (s *Store) ReleaseWorker(ctx context.Context, arg db.ReleaseWorkerParams) (
 				rows = append(rows, db.ReleaseWorkerRow{ID: row.MessageID, Released: true})
 			}
 		}
-		ids := idsOfActs(acts)
+		ids := list(idsOfActs(acts))
 		if err := (operator{"release", arg.Actor, arg.Reason}).audit(ctx, q, now, acts...); err != nil {
 			return nil, err
 		}
-		if err := q.OperateRevoke(ctx, gen.OperateRevokeParams{Ids: list(ids)}); err != nil {
+		if err := q.OperateRevoke(ctx, gen.OperateRevokeParams{Ids: ids}); err != nil {
 			return nil, err
 		}
-		return append(rows, db.ReleaseWorkerRow{ID: seen[len(seen)-1].MessageID}), unorder(ctx, q, ids)
+		return append(rows, db.ReleaseWorkerRow{ID: seen[len(seen)-1].MessageID}), q.SettleUnorder(ctx, gen.SettleUnorderParams{Ids: ids})
 	})
 }
 

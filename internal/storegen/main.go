@@ -2,7 +2,8 @@
 // sqlc compiles, the methods that satisfy it. It reads the code that sqlc generated, so queries/ stays the only source.
 //
 // A statement of queries/postgres/enqueue.sql runs in the caller's transaction and takes a db.Tx; every other one runs in a transaction of
-// the driver's own. Statements marked :exec belong to the drivers themselves and have no method.
+// the driver's own. Statements marked :exec belong to the drivers themselves and have no method; so do those of move.sql, which
+// serve one command.
 package main
 
 import (

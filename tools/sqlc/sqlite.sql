@@ -7,3 +7,4 @@ CREATE TABLE pragma_busy_timeout (timeout INTEGER NOT NULL);
 CREATE TABLE pragma_page_size (page_size INTEGER NOT NULL);
 CREATE TABLE pragma_page_count (page_count INTEGER NOT NULL);
 CREATE TABLE pragma_freelist_count (freelist_count INTEGER NOT NULL);
+CREATE TABLE sqlite_sequence (name TEXT NOT NULL, seq INTEGER NOT NULL);

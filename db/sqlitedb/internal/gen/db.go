@@ -114,6 +114,27 @@ func Prepare(ctx context.Context, db DBTX) (*Queries, error) {
 	if q.listUndeliveredBoundStmt, err = db.PrepareContext(ctx, listUndeliveredBound); err != nil {
 		return nil, fmt.Errorf("error preparing query ListUndeliveredBound: %w", err)
 	}
+	if q.moveBoundStmt, err = db.PrepareContext(ctx, moveBound); err != nil {
+		return nil, fmt.Errorf("error preparing query MoveBound: %w", err)
+	}
+	if q.moveLeasedStmt, err = db.PrepareContext(ctx, moveLeased); err != nil {
+		return nil, fmt.Errorf("error preparing query MoveLeased: %w", err)
+	}
+	if q.moveOutStmt, err = db.PrepareContext(ctx, moveOut); err != nil {
+		return nil, fmt.Errorf("error preparing query MoveOut: %w", err)
+	}
+	if q.movePausedStmt, err = db.PrepareContext(ctx, movePaused); err != nil {
+		return nil, fmt.Errorf("error preparing query MovePaused: %w", err)
+	}
+	if q.moveRevokeStmt, err = db.PrepareContext(ctx, moveRevoke); err != nil {
+		return nil, fmt.Errorf("error preparing query MoveRevoke: %w", err)
+	}
+	if q.moveSizeStmt, err = db.PrepareContext(ctx, moveSize); err != nil {
+		return nil, fmt.Errorf("error preparing query MoveSize: %w", err)
+	}
+	if q.moveUnorderStmt, err = db.PrepareContext(ctx, moveUnorder); err != nil {
+		return nil, fmt.Errorf("error preparing query MoveUnorder: %w", err)
+	}
 	if q.operateAuditStmt, err = db.PrepareContext(ctx, operateAudit); err != nil {
 		return nil, fmt.Errorf("error preparing query OperateAudit: %w", err)
 	}
@@ -377,6 +398,41 @@ func (q *Queries) Close() error {
 			err = fmt.Errorf("error closing listUndeliveredBoundStmt: %w", cerr)
 		}
 	}
+	if q.moveBoundStmt != nil {
+		if cerr := q.moveBoundStmt.Close(); cerr != nil {
+			err = fmt.Errorf("error closing moveBoundStmt: %w", cerr)
+		}
+	}
+	if q.moveLeasedStmt != nil {
+		if cerr := q.moveLeasedStmt.Close(); cerr != nil {
+			err = fmt.Errorf("error closing moveLeasedStmt: %w", cerr)
+		}
+	}
+	if q.moveOutStmt != nil {
+		if cerr := q.moveOutStmt.Close(); cerr != nil {
+			err = fmt.Errorf("error closing moveOutStmt: %w", cerr)
+		}
+	}
+	if q.movePausedStmt != nil {
+		if cerr := q.movePausedStmt.Close(); cerr != nil {
+			err = fmt.Errorf("error closing movePausedStmt: %w", cerr)
+		}
+	}
+	if q.moveRevokeStmt != nil {
+		if cerr := q.moveRevokeStmt.Close(); cerr != nil {
+			err = fmt.Errorf("error closing moveRevokeStmt: %w", cerr)
+		}
+	}
+	if q.moveSizeStmt != nil {
+		if cerr := q.moveSizeStmt.Close(); cerr != nil {
+			err = fmt.Errorf("error closing moveSizeStmt: %w", cerr)
+		}
+	}
+	if q.moveUnorderStmt != nil {
+		if cerr := q.moveUnorderStmt.Close(); cerr != nil {
+			err = fmt.Errorf("error closing moveUnorderStmt: %w", cerr)
+		}
+	}
 	if q.operateAuditStmt != nil {
 		if cerr := q.operateAuditStmt.Close(); cerr != nil {
 			err = fmt.Errorf("error closing operateAuditStmt: %w", cerr)
@@ -626,6 +682,13 @@ type Queries struct {
 	listPausesStmt           *sql.Stmt
 	listUndeliveredStmt      *sql.Stmt
 	listUndeliveredBoundStmt *sql.Stmt
+	moveBoundStmt            *sql.Stmt
+	moveLeasedStmt           *sql.Stmt
+	moveOutStmt              *sql.Stmt
+	movePausedStmt           *sql.Stmt
+	moveRevokeStmt           *sql.Stmt
+	moveSizeStmt             *sql.Stmt
+	moveUnorderStmt          *sql.Stmt
 	operateAuditStmt         *sql.Stmt
 	operateOpenStmt          *sql.Stmt
 	operateRevokeStmt        *sql.Stmt
@@ -698,6 +761,13 @@ func (q *Queries) WithTx(tx *sql.Tx) *Queries {
 		listPausesStmt:           q.listPausesStmt,
 		listUndeliveredStmt:      q.listUndeliveredStmt,
 		listUndeliveredBoundStmt: q.listUndeliveredBoundStmt,
+		moveBoundStmt:            q.moveBoundStmt,
+		moveLeasedStmt:           q.moveLeasedStmt,
+		moveOutStmt:              q.moveOutStmt,
+		movePausedStmt:           q.movePausedStmt,
+		moveRevokeStmt:           q.moveRevokeStmt,
+		moveSizeStmt:             q.moveSizeStmt,
+		moveUnorderStmt:          q.moveUnorderStmt,
 		operateAuditStmt:         q.operateAuditStmt,
 		operateOpenStmt:          q.operateOpenStmt,
 		operateRevokeStmt:        q.operateRevokeStmt,
