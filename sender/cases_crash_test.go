@@ -144,7 +144,7 @@ func TestC09OperatorFreesAWorker(t *testing.T) {
 // Ten senders that start at once call one handler for each due message, and none for what is leased or not due.
 // Shows: S3.24 S4.1
 func TestC10TenSendersStartAtOnce(t *testing.T) {
-	onDrivers(t, func(r *rig, use driver) {
+	onStores(t, func(r *rig, use driver) {
 		var performed calls
 		producer := r.process(use, setup{})
 		// Lanes of their own, so that each group can be leased apart.

@@ -44,7 +44,7 @@ func TestC23LeastSettingsAreQuiet(t *testing.T) {
 // A sender leaves kinds alone that it does not know; with none it sends nothing; and an operator sees what nobody handles, with its age.
 // Shows: S3.17
 func TestC54UnknownKinds(t *testing.T) {
-	onDrivers(t, func(r *rig, use driver) {
+	onStores(t, func(r *rig, use driver) {
 		var performed calls
 		note := func(_ context.Context, m outbox.Message) error {
 			performed.add(m)

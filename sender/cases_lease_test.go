@@ -21,7 +21,7 @@ func stall(store db.Store) db.Store { return stalled{store} }
 
 // A handler that takes three leases keeps its message while the lease can be renewed.
 func TestC03RenewedLeaseIsKept(t *testing.T) {
-	onDrivers(t, func(r *rig, use driver) {
+	onStores(t, func(r *rig, use driver) {
 		var performed calls
 		effects := prefixed("long", 3)
 		config := Config{Lease: 3 * time.Second, Handlers: doing(func(ctx context.Context, m outbox.Message) error {
@@ -51,7 +51,7 @@ func TestC03RenewedLeaseIsKept(t *testing.T) {
 // counted as a failure.
 // Shows: S1.29
 func TestC03LostLeaseIsToldAndHarmless(t *testing.T) {
-	onDrivers(t, func(r *rig, use driver) {
+	onStores(t, func(r *rig, use driver) {
 		results := map[string]error{"success": nil, "failure": errors.New("cut off"), "permanent": outbox.Permanent(errors.New("no"))}
 		type told struct {
 			key   string
@@ -118,7 +118,7 @@ func TestC03LostLeaseIsToldAndHarmless(t *testing.T) {
 
 // A process that restarts under the name of another neither takes its live leases for its own nor lets it write after a takeover.
 func TestC04NameIsNoFence(t *testing.T) {
-	onDrivers(t, func(r *rig, use driver) {
+	onStores(t, func(r *rig, use driver) {
 		started, resume := make(chan struct{}, 1), make(chan struct{})
 		first := r.process(use, setup{wrap: stall})
 		stopFirst := first.run(first.sender(Config{Name: "pod-0", Slots: 1, Lease: 2 * time.Second, Handlers: doing(func(context.Context, outbox.Message) error {
@@ -161,7 +161,7 @@ func TestC04NameIsNoFence(t *testing.T) {
 
 // Two senders that have learnt to lease ahead meet handlers that are slow: every message is performed exactly once.
 func TestC06TailOfABatch(t *testing.T) {
-	onDrivers(t, func(r *rig, use driver) {
+	onStores(t, func(r *rig, use driver) {
 		var performed calls
 		quick, slow := prefixed("quick", 60), prefixed("slow", 8)
 		config := Config{Slots: 1, Batch: 50, Lease: 6 * time.Second, Handlers: doing(func(ctx context.Context, m outbox.Message) error {

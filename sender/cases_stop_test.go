@@ -12,7 +12,7 @@ import (
 
 // Fifty handlers succeed at the very moment of the stop: all are recorded, and nothing stays leased.
 func TestC19StopAsHandlersSucceed(t *testing.T) {
-	onDrivers(t, func(r *rig, use driver) {
+	onStores(t, func(r *rig, use driver) {
 		const handlers = 50
 		p := r.process(use, setup{})
 		for round := range 4 {
@@ -49,7 +49,7 @@ func TestC19StopAsHandlersSucceed(t *testing.T) {
 // A handler that ignores its context does not hold up the stop, which names it. What it returns late changes nothing; another sender has
 // performed its message.
 func TestC21StopBesideADeafHandler(t *testing.T) {
-	onDrivers(t, func(r *rig, use driver) {
+	onStores(t, func(r *rig, use driver) {
 		drain := time.Second
 		if full {
 			drain = 2 * time.Second
