@@ -274,8 +274,7 @@ func (f floor) drain(ctx context.Context, size int) (drained int, err error) {
 			_, err := f.q.SettleFence(ctx, gen.SettleFenceParams{Given: list(given), Consumer: "c", Target: "t", AllTenants: true, Scope: "[]", Now: now})
 			return errors.Join(err,
 				f.q.SettleRecord(ctx, gen.SettleRecordParams{Outcome: "delivered", Given: list(verdicts), Now: now}),
-				f.q.SettleDequeue(ctx, gen.SettleDequeueParams{Ids: ids}),
-				f.q.SettleUnorder(ctx, gen.SettleUnorderParams{Ids: ids}))
+				f.q.SettleDequeue(ctx, gen.SettleDequeueParams{Ids: ids}))
 		})
 		if err != nil {
 			return drained, err

@@ -14,16 +14,21 @@ func (s *Store) Renew(ctx context.Context, arg db.RenewParams) ([]db.RenewRow, e
 		if err != nil {
 			return nil, err
 		}
-		ids := make([]int64, len(held))
+		ids, ordered := make([]int64, len(held)), []int64{}
 		for i, h := range held {
 			ids[i] = h.MessageID
+			if h.OrderKey != "" {
+				ordered = append(ordered, h.MessageID)
+			}
 		}
 		until, latest := after(now, arg.Lease), after(now, arg.LongestLease)
 		if err := q.RenewQueue(ctx, gen.RenewQueueParams{Ids: list(ids), Until: until, Latest: latest}); err != nil {
 			return nil, err
 		}
-		if err := q.RenewOrder(ctx, gen.RenewOrderParams{Ids: list(ids), Until: until, Latest: latest}); err != nil {
-			return nil, err
+		for _, id := range ordered {
+			if err := q.RenewOrder(ctx, gen.RenewOrderParams{MessageID: id, Until: until, Latest: latest}); err != nil {
+				return nil, err
+			}
 		}
 		rows, err := q.RenewRead(ctx, gen.RenewReadParams{Ids: list(ids)})
 		return convert(rows, err, func(row gen.RenewReadRow) db.RenewRow {
@@ -50,6 +55,6 @@ func (s *Store) Release(ctx context.Context, arg db.ReleaseParams) ([]int64, err
 				return nil, err
 			}
 		}
-		return ids, q.SettleUnorder(ctx, gen.SettleUnorderParams{Ids: list(ids)})
+		return ids, unorder(ctx, q, ids)
 	})
 }

@@ -172,7 +172,7 @@ func bury(ctx context.Context, q *gen.Queries, now int64, verdicts []verdict, bl
 }
 
 func (p pick) verdict() verdict {
-	v := verdict{ID: p.MessageID, Cause: "exhausted", Reason: "leases lost until attempts ran out"}
+	v := verdict{ID: p.MessageID, Cause: "exhausted", Reason: "leases lost until attempts ran out", ordered: p.OrderKey != ""}
 	switch {
 	case !p.Spent:
 		v.Cause, v.Reason = "age", "too old"

@@ -41,7 +41,7 @@ func (o operator) settle(ctx context.Context, q *gen.Queries, now int64, acts []
 	}
 	verdicts := make([]verdict, len(acts))
 	for i, a := range acts {
-		verdicts[i] = verdict{ID: a.ID, Cause: cause, Reason: o.reason}
+		verdicts[i] = verdict{ID: a.ID, Cause: cause, Reason: o.reason, ordered: true}
 	}
 	return conclude(ctx, q, now, outcome, verdicts, false)
 }
@@ -84,11 +84,21 @@ func (s *Store) ReplayDead(ctx context.Context, arg db.ReplayDeadParams) ([]int6
 		if err := q.ReplayDeadEnqueue(ctx, gen.ReplayDeadEnqueueParams{Ids: list(ids), Reset: arg.Reset, Now: now}); err != nil {
 			return nil, err
 		}
-		if err := q.OperateUnblock(ctx, gen.OperateUnblockParams{Ids: list(ids)}); err != nil {
+		if err := unblock(ctx, q, ids); err != nil {
 			return nil, err
 		}
 		return ids, q.OperateUnsettle(ctx, gen.OperateUnsettleParams{Ids: list(ids)})
 	})
+}
+
+// unblock frees the order keys that dead messages hold.
+func unblock(ctx context.Context, q *gen.Queries, ids []int64) error {
+	for _, id := range ids {
+		if err := q.OperateUnblock(ctx, gen.OperateUnblockParams{MessageID: id}); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // resolved returns the acts on those of the messages that are parked.
@@ -179,14 +189,14 @@ func (s *Store) ReleaseWorker(ctx context.Context, arg db.ReleaseWorkerParams) (
 				rows = append(rows, db.ReleaseWorkerRow{ID: row.MessageID, Released: true})
 			}
 		}
-		ids := list(idsOfActs(acts))
+		ids := idsOfActs(acts)
 		if err := (operator{"release", arg.Actor, arg.Reason}).audit(ctx, q, now, acts...); err != nil {
 			return nil, err
 		}
-		if err := q.OperateRevoke(ctx, gen.OperateRevokeParams{Ids: ids}); err != nil {
+		if err := q.OperateRevoke(ctx, gen.OperateRevokeParams{Ids: list(ids)}); err != nil {
 			return nil, err
 		}
-		return append(rows, db.ReleaseWorkerRow{ID: seen[len(seen)-1].MessageID}), q.SettleUnorder(ctx, gen.SettleUnorderParams{Ids: ids})
+		return append(rows, db.ReleaseWorkerRow{ID: seen[len(seen)-1].MessageID}), unorder(ctx, q, ids)
 	})
 }
 

@@ -52,7 +52,7 @@ func (s *Store) PurgeUndelivered(ctx context.Context, arg db.PurgeUndeliveredPar
 				rows = append(rows, db.PurgeUndeliveredRow{ID: row.MessageID, SettledAt: db.Never, Removed: true})
 			}
 		}
-		if err := q.OperateUnblock(ctx, gen.OperateUnblockParams{Ids: list(ids)}); err != nil {
+		if err := unblock(ctx, q, ids); err != nil {
 			return nil, err
 		}
 		last := seen[len(seen)-1]

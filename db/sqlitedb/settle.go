@@ -46,6 +46,8 @@ type verdict struct {
 	Cause  string `json:"cause"`
 	Reason string `json:"reason"`
 	Result string `json:"result"`
+
+	ordered bool // it may have an order lease
 }
 
 // conclude moves messages from the queue to their settlements. Their order leases go with them, or stay and block their keys.
@@ -63,10 +65,40 @@ func conclude(ctx context.Context, q *gen.Queries, now int64, outcome string, ve
 	if err := q.SettleDequeue(ctx, gen.SettleDequeueParams{Ids: list(ids)}); err != nil {
 		return nil, err
 	}
-	if block {
-		return ids, q.SettleBlock(ctx, gen.SettleBlockParams{Ids: list(ids)})
+	for _, v := range verdicts {
+		var err error
+		switch {
+		case v.ordered && block:
+			err = q.SettleBlock(ctx, gen.SettleBlockParams{MessageID: v.ID})
+		case v.ordered:
+			err = q.SettleUnorder(ctx, gen.SettleUnorderParams{MessageID: v.ID})
+		}
+		if err != nil {
+			return nil, err
+		}
 	}
-	return ids, q.SettleUnorder(ctx, gen.SettleUnorderParams{Ids: list(ids)})
+	return ids, nil
+}
+
+// unorder ends the order leases of messages.
+func unorder(ctx context.Context, q *gen.Queries, ids []int64) error {
+	for _, id := range ids {
+		if err := q.SettleUnorder(ctx, gen.SettleUnorderParams{MessageID: id}); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// orderedOf returns the messages that have an order key.
+func orderedOf(rows []gen.SettleFenceRow) []int64 {
+	var ids []int64
+	for _, row := range rows {
+		if row.OrderKey != "" {
+			ids = append(ids, row.MessageID)
+		}
+	}
+	return ids
 }
 
 // SettleDelivered implements db.Settler.
@@ -78,7 +110,7 @@ func (s *Store) SettleDelivered(ctx context.Context, arg db.SettleDeliveredParam
 		}
 		verdicts := make([]verdict, len(mine))
 		for i, m := range mine {
-			verdicts[i] = verdict{ID: m.MessageID, Result: arg.Results[m.Place]}
+			verdicts[i] = verdict{ID: m.MessageID, Result: arg.Results[m.Place], ordered: m.OrderKey != ""}
 		}
 		return conclude(ctx, q, now, "delivered", verdicts, false)
 	})
@@ -95,7 +127,7 @@ func (s *Store) SettleDropped(ctx context.Context, arg db.SettleDroppedParams) (
 		if err := q.SettleDequeue(ctx, gen.SettleDequeueParams{Ids: list(ids)}); err != nil {
 			return nil, err
 		}
-		if err := q.SettleUnorder(ctx, gen.SettleUnorderParams{Ids: list(ids)}); err != nil {
+		if err := unorder(ctx, q, orderedOf(mine)); err != nil {
 			return nil, err
 		}
 		return ids, q.SettleErase(ctx, gen.SettleEraseParams{Ids: list(ids)})
@@ -117,17 +149,17 @@ func (s *Store) SettleRetry(ctx context.Context, arg db.SettleRetryParams) ([]db
 		if err != nil {
 			return nil, err
 		}
-		rows, again, aged := make([]db.SettleRetryRow, len(mine)), []int64{}, []verdict{}
+		rows, again, aged := make([]db.SettleRetryRow, len(mine)), []gen.SettleFenceRow{}, []verdict{}
 		for i, m := range mine {
 			rows[i] = db.SettleRetryRow{ID: m.MessageID, Attempt: m.Attempt, Aged: tooOld(m.ExpiresAt, m.BornAt, arg.MaxAges[m.Place], now)}
 			if rows[i].Aged {
-				aged = append(aged, verdict{ID: m.MessageID, Cause: "age", Reason: arg.Reasons[m.Place]})
+				aged = append(aged, verdict{ID: m.MessageID, Cause: "age", Reason: arg.Reasons[m.Place], ordered: m.OrderKey != ""})
 				continue
 			}
 			if arg.Unspent {
 				rows[i].Attempt--
 			}
-			again = append(again, m.MessageID)
+			again = append(again, m)
 			err := q.SettleAgain(ctx, gen.SettleAgainParams{
 				MessageID: m.MessageID, DueAt: min(after(now, arg.Delays[m.Place]), forever), Attempt: int64(rows[i].Attempt),
 				Unsure: arg.Unsures[m.Place], LastError: arg.LastErrors[m.Place],
@@ -136,7 +168,7 @@ func (s *Store) SettleRetry(ctx context.Context, arg db.SettleRetryParams) ([]db
 				return nil, err
 			}
 		}
-		if err := q.SettleUnorder(ctx, gen.SettleUnorderParams{Ids: list(again)}); err != nil {
+		if err := unorder(ctx, q, orderedOf(again)); err != nil {
 			return nil, err
 		}
 		_, err = conclude(ctx, q, now, "dead", aged, arg.BlockOnDead)
@@ -158,7 +190,7 @@ func (s *Store) SettleDead(ctx context.Context, arg db.SettleDeadParams) ([]int6
 		}
 		verdicts := make([]verdict, len(mine))
 		for i, m := range mine {
-			verdicts[i] = verdict{ID: m.MessageID, Cause: arg.Causes[m.Place], Reason: arg.Reasons[m.Place]}
+			verdicts[i] = verdict{ID: m.MessageID, Cause: arg.Causes[m.Place], Reason: arg.Reasons[m.Place], ordered: m.OrderKey != ""}
 		}
 		return conclude(ctx, q, now, "dead", verdicts, arg.BlockOnDead)
 	})
@@ -176,8 +208,7 @@ func (s *Store) SettleParked(ctx context.Context, arg db.SettleParkedParams) ([]
 				return nil, err
 			}
 		}
-		ids := idsOf(mine)
-		return ids, q.SettleUnorder(ctx, gen.SettleUnorderParams{Ids: list(ids)})
+		return idsOf(mine), unorder(ctx, q, orderedOf(mine))
 	})
 }
 

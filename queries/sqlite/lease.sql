@@ -217,7 +217,7 @@ LIMIT CAST(sqlc.arg(max_rows) AS INTEGER);
 -- LeaseHeld returns those of the given messages, each {id, token in hex, place}, whose token is the current one, and with live true only
 -- those whose lease is not over. A token of zeros is nobody's. Guard: id, token, lease. Index: the primary key. Locks: none.
 -- name: LeaseHeld :many
-SELECT CAST(g.value ->> '$.place' AS INTEGER) AS place, q.message_id
+SELECT CAST(g.value ->> '$.place' AS INTEGER) AS place, q.message_id, q.order_key
 FROM json_each(CAST(sqlc.arg(given) AS TEXT)) AS g
 CROSS JOIN outbox_queue AS q ON q.message_id = g.value ->> '$.id'
 WHERE q.token = unhex(g.value ->> '$.token')
@@ -231,11 +231,11 @@ UPDATE outbox_queue
 SET leased_until = MIN(MAX(leased_until, CAST(sqlc.arg(until) AS INTEGER)), CAST(sqlc.arg(latest) AS INTEGER))
 WHERE message_id IN (SELECT i.value FROM json_each(CAST(sqlc.arg(ids) AS TEXT)) AS i);
 
--- RenewOrder extends the order leases of messages likewise. Guard: not blocked. Index: order_lease_message. Locks: none.
+-- RenewOrder extends the order lease of a message likewise. Guard: not blocked. Index: order_lease_message. Locks: none.
 -- name: RenewOrder :exec
 UPDATE outbox_order_lease
 SET leased_until = MIN(MAX(leased_until, CAST(sqlc.arg(until) AS INTEGER)), CAST(sqlc.arg(latest) AS INTEGER))
-WHERE message_id IN (SELECT i.value FROM json_each(CAST(sqlc.arg(ids) AS TEXT)) AS i)
+WHERE message_id = CAST(sqlc.arg(message_id) AS INTEGER)
     AND NOT blocked;
 
 -- RenewRead returns the leases as they are now and whether a pause asks running handlers to stop (pause_mode -1: not paused). An ordered

@@ -37,10 +37,10 @@ WHERE message_id IN (SELECT i.value FROM json_each(CAST(sqlc.arg(ids) AS TEXT)) 
 DELETE FROM outbox_settlement
 WHERE message_id IN (SELECT i.value FROM json_each(CAST(sqlc.arg(ids) AS TEXT)) AS i);
 
--- OperateUnblock frees the order keys that dead messages hold. Guard: blocked. Index: order_lease_message. Locks: none.
+-- OperateUnblock frees the order key that a dead message holds. Guard: blocked. Index: order_lease_message. Locks: none.
 -- name: OperateUnblock :exec
 DELETE FROM outbox_order_lease
-WHERE message_id IN (SELECT i.value FROM json_each(CAST(sqlc.arg(ids) AS TEXT)) AS i)
+WHERE message_id = CAST(sqlc.arg(message_id) AS INTEGER)
     AND blocked;
 
 -- ReplayDeadPick returns those of the given messages that are dead, in the order of their ids.

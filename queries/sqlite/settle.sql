@@ -39,18 +39,19 @@ WHERE message_id IN (SELECT i.value FROM json_each(CAST(sqlc.arg(ids) AS TEXT)) 
 DELETE FROM outbox_message
 WHERE id IN (SELECT i.value FROM json_each(CAST(sqlc.arg(ids) AS TEXT)) AS i);
 
--- SettleUnorder ends the order leases of messages. Guard: not blocked. Index: order_lease_message. Locks: none.
+-- SettleUnorder ends the order lease of a message: one at a time, since of a list SQLite would rather read the whole table when it has been told that
+-- it is small. Guard: not blocked. Index: order_lease_message. Locks: none.
 -- name: SettleUnorder :exec
 DELETE FROM outbox_order_lease
-WHERE message_id IN (SELECT i.value FROM json_each(CAST(sqlc.arg(ids) AS TEXT)) AS i)
+WHERE message_id = CAST(sqlc.arg(message_id) AS INTEGER)
     AND NOT blocked;
 
--- SettleBlock leaves the order keys of dead messages blocked until they are replayed or purged, or the key is unblocked.
+-- SettleBlock leaves the order key of a dead message blocked until it is replayed or purged, or the key is unblocked.
 -- Guard: the caller's. Index: order_lease_message. Locks: none.
 -- name: SettleBlock :exec
 UPDATE outbox_order_lease
 SET blocked = 1, leased_until = -62135596800000000
-WHERE message_id IN (SELECT i.value FROM json_each(CAST(sqlc.arg(ids) AS TEXT)) AS i);
+WHERE message_id = CAST(sqlc.arg(message_id) AS INTEGER);
 
 -- SettleAgain frees one message for another attempt at due_at. Guard: the caller's. Index: the primary key; queue_due changes. Locks: none.
 -- name: SettleAgain :exec

@@ -395,7 +395,7 @@ func (q *Queries) LeaseGrant(ctx context.Context, arg LeaseGrantParams) error {
 }
 
 const leaseHeld = `-- name: LeaseHeld :many
-SELECT CAST(g.value ->> '$.place' AS INTEGER) AS place, q.message_id
+SELECT CAST(g.value ->> '$.place' AS INTEGER) AS place, q.message_id, q.order_key
 FROM json_each(CAST(?1 AS TEXT)) AS g
 CROSS JOIN outbox_queue AS q ON q.message_id = g.value ->> '$.id'
 WHERE q.token = unhex(g.value ->> '$.token')
@@ -413,6 +413,7 @@ type LeaseHeldParams struct {
 type LeaseHeldRow struct {
 	Place     int64
 	MessageID int64
+	OrderKey  string
 }
 
 // LeaseHeld returns those of the given messages, each {id, token in hex, place}, whose token is the current one, and with live true only
@@ -426,7 +427,7 @@ func (q *Queries) LeaseHeld(ctx context.Context, arg LeaseHeldParams) ([]LeaseHe
 	var items []LeaseHeldRow
 	for rows.Next() {
 		var i LeaseHeldRow
-		if err := rows.Scan(&i.Place, &i.MessageID); err != nil {
+		if err := rows.Scan(&i.Place, &i.MessageID, &i.OrderKey); err != nil {
 			return nil, err
 		}
 		items = append(items, i)
@@ -673,19 +674,19 @@ func (q *Queries) ReleaseQueue(ctx context.Context, arg ReleaseQueueParams) erro
 const renewOrder = `-- name: RenewOrder :exec
 UPDATE outbox_order_lease
 SET leased_until = MIN(MAX(leased_until, CAST(?1 AS INTEGER)), CAST(?2 AS INTEGER))
-WHERE message_id IN (SELECT i.value FROM json_each(CAST(?3 AS TEXT)) AS i)
+WHERE message_id = CAST(?3 AS INTEGER)
     AND NOT blocked
 `
 
 type RenewOrderParams struct {
-	Until  int64
-	Latest int64
-	Ids    string
+	Until     int64
+	Latest    int64
+	MessageID int64
 }
 
-// RenewOrder extends the order leases of messages likewise. Guard: not blocked. Index: order_lease_message. Locks: none.
+// RenewOrder extends the order lease of a message likewise. Guard: not blocked. Index: order_lease_message. Locks: none.
 func (q *Queries) RenewOrder(ctx context.Context, arg RenewOrderParams) error {
-	_, err := q.exec(ctx, q.renewOrderStmt, renewOrder, arg.Until, arg.Latest, arg.Ids)
+	_, err := q.exec(ctx, q.renewOrderStmt, renewOrder, arg.Until, arg.Latest, arg.MessageID)
 	return err
 }
 

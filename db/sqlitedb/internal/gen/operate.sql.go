@@ -117,17 +117,17 @@ func (q *Queries) OperateRevoke(ctx context.Context, arg OperateRevokeParams) er
 
 const operateUnblock = `-- name: OperateUnblock :exec
 DELETE FROM outbox_order_lease
-WHERE message_id IN (SELECT i.value FROM json_each(CAST(?1 AS TEXT)) AS i)
+WHERE message_id = CAST(?1 AS INTEGER)
     AND blocked
 `
 
 type OperateUnblockParams struct {
-	Ids string
+	MessageID int64
 }
 
-// OperateUnblock frees the order keys that dead messages hold. Guard: blocked. Index: order_lease_message. Locks: none.
+// OperateUnblock frees the order key that a dead message holds. Guard: blocked. Index: order_lease_message. Locks: none.
 func (q *Queries) OperateUnblock(ctx context.Context, arg OperateUnblockParams) error {
-	_, err := q.exec(ctx, q.operateUnblockStmt, operateUnblock, arg.Ids)
+	_, err := q.exec(ctx, q.operateUnblockStmt, operateUnblock, arg.MessageID)
 	return err
 }
 

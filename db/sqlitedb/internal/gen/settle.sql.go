@@ -123,17 +123,17 @@ func (q *Queries) SettleAgain(ctx context.Context, arg SettleAgainParams) error 
 const settleBlock = `-- name: SettleBlock :exec
 UPDATE outbox_order_lease
 SET blocked = 1, leased_until = -62135596800000000
-WHERE message_id IN (SELECT i.value FROM json_each(CAST(?1 AS TEXT)) AS i)
+WHERE message_id = CAST(?1 AS INTEGER)
 `
 
 type SettleBlockParams struct {
-	Ids string
+	MessageID int64
 }
 
-// SettleBlock leaves the order keys of dead messages blocked until they are replayed or purged, or the key is unblocked.
+// SettleBlock leaves the order key of a dead message blocked until it is replayed or purged, or the key is unblocked.
 // Guard: the caller's. Index: order_lease_message. Locks: none.
 func (q *Queries) SettleBlock(ctx context.Context, arg SettleBlockParams) error {
-	_, err := q.exec(ctx, q.settleBlockStmt, settleBlock, arg.Ids)
+	_, err := q.exec(ctx, q.settleBlockStmt, settleBlock, arg.MessageID)
 	return err
 }
 
@@ -293,16 +293,17 @@ func (q *Queries) SettleRecord(ctx context.Context, arg SettleRecordParams) erro
 
 const settleUnorder = `-- name: SettleUnorder :exec
 DELETE FROM outbox_order_lease
-WHERE message_id IN (SELECT i.value FROM json_each(CAST(?1 AS TEXT)) AS i)
+WHERE message_id = CAST(?1 AS INTEGER)
     AND NOT blocked
 `
 
 type SettleUnorderParams struct {
-	Ids string
+	MessageID int64
 }
 
-// SettleUnorder ends the order leases of messages. Guard: not blocked. Index: order_lease_message. Locks: none.
+// SettleUnorder ends the order lease of a message: one at a time, since of a list SQLite would rather read the whole table when it has been told that
+// it is small. Guard: not blocked. Index: order_lease_message. Locks: none.
 func (q *Queries) SettleUnorder(ctx context.Context, arg SettleUnorderParams) error {
-	_, err := q.exec(ctx, q.settleUnorderStmt, settleUnorder, arg.Ids)
+	_, err := q.exec(ctx, q.settleUnorderStmt, settleUnorder, arg.MessageID)
 	return err
 }
