@@ -33,7 +33,7 @@ WHERE NOT blocked
     AND (leased_until <= CAST(sqlc.arg(now) AS INTEGER) OR leased_until > CAST(sqlc.arg(latest) AS INTEGER));
 
 -- MoveSize returns how many messages there are and the highest ids ever given to messages, acts and workers.
--- Guard: none. Index: the primary key of messages, which is walked. Locks: none.
+-- Guard: none. Index: message_key_unique, read once as a whole. Locks: none.
 -- name: MoveSize :one
 SELECT
     (SELECT COUNT(*) FROM outbox_message) AS messages,

@@ -223,7 +223,7 @@ type MoveSizeRow struct {
 }
 
 // MoveSize returns how many messages there are and the highest ids ever given to messages, acts and workers.
-// Guard: none. Index: the primary key of messages, which is walked. Locks: none.
+// Guard: none. Index: message_key_unique, read once as a whole. Locks: none.
 func (q *Queries) MoveSize(ctx context.Context) (MoveSizeRow, error) {
 	row := q.queryRow(ctx, q.moveSizeStmt, moveSize)
 	var i MoveSizeRow
