@@ -2,6 +2,7 @@ package sqlitedb_test
 
 import (
 	"context"
+	"database/sql"
 	"errors"
 	"path/filepath"
 	"slices"
@@ -118,13 +119,26 @@ func TestC62WritersBeginAsWriters(t *testing.T) {
 	// Meanwhile another writer waits in line, and gets his turn after the commit.
 	waits := make(chan error, 1)
 	err = sqlitedb.InTx(t.Context(), given, nil, func(tx *sqlitedb.BoxTx) error {
+		// A rival that does not wait is refused: the lock is held before anything was read.
+		impatient, err := sql.Open("sqlite", "file:"+path+"?_txlock=immediate&_pragma=busy_timeout(0)")
+		if err != nil {
+			return err
+		}
+		defer impatient.Close()
+		if rival, err := impatient.BeginTx(t.Context(), nil); err == nil {
+			_ = rival.Rollback()
+			t.Error("another could write inside InTx")
+		}
 		go func() {
 			_, err := other.RegisterWorker(context.WithoutCancel(t.Context()), db.RegisterWorkerParams{Name: "x"})
 			waits <- err
 		}()
 		return readThenWrite(tx, tx, "first")
 	})
-	if err := errors.Join(err, <-waits); err != nil {
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := <-waits; err != nil {
 		t.Error(err)
 	}
 }

@@ -129,31 +129,38 @@ func waitUntilEmpty(t *testing.T, store *sqlitedb.Store) {
 
 // A process that stores, leases and settles is killed at any moment, over and over. The file stays whole, what was acknowledged is there, and a
 // business row is never without its effect.
-func TestSigkillInTheMiddleOfCommits(t *testing.T) {
+func TestF37SigkillInTheMiddleOfCommits(t *testing.T) {
 	t.Parallel()
 	kills := 20
 	if os.Getenv("FENCEPOST_FULL") != "" {
 		kills = 200
 	}
-	path, store := shop(t)
-	beside := dbtest.SQL{DB: store.DB(), SQLite: true}
+	path, made := shop(t)
+	made.Close() // so that whoever opens the file after a kill is the first, and recovers it
 	random := rand.New(rand.NewPCG(41, 62))
 	stored, delivered := map[string]int{}, map[string]int{}
 	for n := range kills {
 		c := start(t, path, "churn")
-		first := <-c.lines // it is at work
+		first, ok := <-c.lines
+		if !ok {
+			t.Fatal("the child ended before it did anything")
+		}
 		<-time.After(time.Duration(random.IntN(30_000)) * time.Microsecond)
 		lines := append([]string{first}, c.end(t, true)...)
 		complain(t, "churn", lines)
 		tally(stored, "stored", lines)
 		tally(delivered, "delivered", lines)
+		store := openFull(t, path)
 		checkFile(t, store)
+		dbtest.Audit(t, dbtest.SQL{DB: store.DB(), SQLite: true}.Dump(t))
+		store.Close()
 		if t.Failed() {
 			t.Fatalf("after kill %d", n+1)
 		}
 	}
+	store := openFull(t, path)
+	beside := dbtest.SQL{DB: store.DB(), SQLite: true}
 	dump := beside.Dump(t)
-	dbtest.Audit(t, dump)
 	keys, outcomes := map[string]int64{}, map[int64]string{}
 	for _, m := range dump.Messages {
 		keys[m.Key] = m.ID
@@ -181,6 +188,9 @@ func TestSigkillInTheMiddleOfCommits(t *testing.T) {
 	c := start(t, path, "send")
 	waitUntilEmpty(t, store)
 	complain(t, "send", c.end(t, false))
+	if n := len(beside.Dump(t).Settlements); n != len(dump.Messages) {
+		t.Errorf("%d of %d messages were settled in the end", n, len(dump.Messages))
+	}
 }
 
 // checkFile looks at the file as the next process finds it.
