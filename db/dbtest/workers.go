@@ -40,7 +40,7 @@ func workersRegister(f *fixture) {
 
 func workersPurge(f *fixture) {
 	a, b, c := f.register("a"), f.register("b"), f.register("c")
-	f.Age(f, time.Hour)
+	f.Age(f, time.Hour+time.Second) // strictly longer ago than the hour, also by a clock that has not ticked since
 	d := f.register("d")
 	run(f, f.Store.TouchWorker, db.TouchWorkerParams{ID: b})
 	keep := func(d time.Duration, maxRows int32) []int64 {
