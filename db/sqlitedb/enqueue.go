@@ -9,10 +9,17 @@ import (
 
 // Enqueue implements db.Enqueuer.
 func (s *Store) Enqueue(ctx context.Context, tx db.Tx, arg db.EnqueueParams) ([]db.EnqueueRow, error) {
-	return callers(ctx, s, tx, func(q *gen.Queries, now int64) ([]db.EnqueueRow, error) {
+	return callers(ctx, s, tx, func(whole context.Context, q *gen.Queries, now int64) ([]db.EnqueueRow, error) {
+		// A transaction begun as a reader may wait for the write lock here, as long as ctx lets it.
+		if err := q.BecomeWriter(ctx); err != nil {
+			return nil, err
+		}
 		rows := make([]db.EnqueueRow, len(arg.Keys))
 		for i := range rows {
-			ids, err := q.EnqueueMessage(ctx, gen.EnqueueMessageParams{
+			if err := ctx.Err(); err != nil {
+				return nil, err
+			}
+			ids, err := q.EnqueueMessage(whole, gen.EnqueueMessageParams{
 				Tenant: arg.Tenants[i], Consumer: arg.Consumers[i], Target: arg.Targets[i], Kind: arg.Kinds[i], Key: arg.Keys[i],
 				OrderKey: arg.OrderKeys[i], Priority: int64(arg.Priorities[i]), Digest: arg.Digests[i], Metadata: arg.Metadatas[i],
 				Payload: arg.Payloads[i], SourcePosition: arg.SourcePositions[i], SourceEventID: arg.SourceEventIds[i],
@@ -25,7 +32,7 @@ func (s *Store) Enqueue(ctx context.Context, tx db.Tx, arg db.EnqueueParams) ([]
 				continue
 			}
 			due := max(micros(arg.DueAts[i]), after(now, arg.Delays[i])) // a due time in the past means now
-			err = q.EnqueueDue(ctx, gen.EnqueueDueParams{
+			err = q.EnqueueDue(whole, gen.EnqueueDueParams{
 				MessageID: ids[0], Consumer: arg.Consumers[i], Target: arg.Targets[i], Kind: arg.Kinds[i], Tenant: arg.Tenants[i],
 				OrderKey: arg.OrderKeys[i], Priority: int64(arg.Priorities[i]), DueAt: due, ExpiresAt: expiry(due, arg.MaxAges[i]),
 			})
@@ -58,8 +65,8 @@ func (s *Store) FindKeys(ctx context.Context, tx db.Tx, arg db.FindKeysParams) (
 	for i := range given {
 		given[i] = asked{arg.Tenants[i], arg.Consumers[i], arg.Keys[i], hexed(arg.Digests[i])}
 	}
-	return callers(ctx, s, tx, func(q *gen.Queries, now int64) ([]db.FindKeysRow, error) {
-		rows, err := q.FindKeys(ctx, gen.FindKeysParams{Now: now, Given: list(given)})
+	return callers(ctx, s, tx, func(whole context.Context, q *gen.Queries, now int64) ([]db.FindKeysRow, error) {
+		rows, err := q.FindKeys(whole, gen.FindKeysParams{Now: now, Given: list(given)})
 		return convert(rows, err, func(row gen.FindKeysRow) db.FindKeysRow { return db.FindKeysRow(row) })
 	})
 }

@@ -45,8 +45,9 @@ func (t *BoxTx) sqlTx() (*sql.Tx, *Store) {
 
 // InTx begins a write transaction on Store.DB, runs fn, commits, and then tells the committer (an *outbox.Box) what was stored, so that senders
 // of this process wake at once. An error or a panic of fn rolls back; the error is returned, with db.ErrRetry before it when a statement of fn
-// found the file busy: the whole call may run again. An error of the commit means that nothing was committed unless the disk failed: find out
-// by the effect's key. Inside fn use the transaction alone: whatever else waits for the write lock there waits for ever.
+// found the file busy: the whole call may run again. An error of the commit means that nothing was committed, unless the disk failed or
+// fn went on after SQLite had rolled back its transaction: find out by the effect's key. Inside fn use the transaction alone: whatever else waits
+// for the write lock there waits for ever.
 func InTx(ctx context.Context, store *Store, box db.Committer, fn func(tx *BoxTx) error) error {
 	if store == nil {
 		return errors.New("sqlitedb: store is nil; make one with Open or New")
@@ -80,8 +81,13 @@ func InTx(ctx context.Context, store *Store, box db.Committer, fn func(tx *BoxTx
 	return nil
 }
 
-// callers runs an operation in the caller's transaction, all of it or nothing: a statement that fails there takes back only itself.
-func callers[T any](ctx context.Context, s *Store, tx db.Tx, operation func(q *gen.Queries, now int64) (T, error)) (result T, err error) {
+// errOver: what is run there now would be committed at once, by itself.
+var errOver = errors.New("sqlitedb: the transaction is over: SQLite rolled it back for the error of an earlier statement; run it again")
+
+// callers runs an operation in the caller's transaction, all of it or nothing: a statement that fails there takes back only itself. The operation's
+// context is not cancelled with ctx: for a statement that writes and is interrupted SQLite rolls back the whole transaction, the caller's changes
+// with it. It looks at ctx between its statements instead.
+func callers[T any](ctx context.Context, s *Store, tx db.Tx, operation func(whole context.Context, q *gen.Queries, now int64) (T, error)) (result T, err error) {
 	own, ok := tx.(interface{ sqlTx() (*sql.Tx, *Store) })
 	if !ok {
 		return result, db.ErrForeignTx
@@ -98,18 +104,25 @@ func callers[T any](ctx context.Context, s *Store, tx db.Tx, operation func(q *g
 		}
 		q = prepared.WithTx(on)
 	}
-	if _, err := on.ExecContext(ctx, "SAVEPOINT fencepost"); err != nil {
+	if err := ctx.Err(); err != nil {
+		return result, err
+	}
+	whole := context.WithoutCancel(ctx)
+	if _, err := on.ExecContext(whole, "BEGIN"); err == nil { // inside a transaction it is refused
+		_, err = on.ExecContext(whole, "ROLLBACK")
+		return result, errors.Join(errOver, err)
+	}
+	if _, err := on.ExecContext(whole, "SAVEPOINT fencepost"); err != nil {
 		return result, translate(err)
 	}
-	now, err := q.ReadClock(ctx)
+	now, err := q.ReadClock(whole)
 	if err == nil {
-		result, err = operation(q, now)
+		result, err = operation(whole, q, now)
 	}
 	if err != nil {
-		// The caller may commit what else he did, also when the context of this call is over.
-		_, undone := on.ExecContext(context.WithoutCancel(ctx), "ROLLBACK TO fencepost; RELEASE fencepost")
+		_, undone := on.ExecContext(whole, "ROLLBACK TO fencepost; RELEASE fencepost")
 		return result, translate(errors.Join(err, undone))
 	}
-	_, err = on.ExecContext(ctx, "RELEASE fencepost")
+	_, err = on.ExecContext(whole, "RELEASE fencepost")
 	return result, translate(err)
 }
