@@ -66,10 +66,12 @@ func write[T any](ctx context.Context, s *Store, operation func(q *gen.Queries, 
 	})
 }
 
-// read runs an operation in one snapshot. It never waits for a writer.
+// read runs an operation in one snapshot. It waits for no writer, but the first to open a file may find another recovering it: then it is repeated.
 func read[T any](ctx context.Context, s *Store, operation func(q *gen.Queries, now int64) (T, error)) (T, error) {
-	result, err := in(ctx, s, &s.reader, &sql.TxOptions{ReadOnly: true}, operation)
-	return result, translate(err)
+	return db.Repeat(ctx, func() (T, error) {
+		result, err := in(ctx, s, &s.reader, &sql.TxOptions{ReadOnly: true}, operation)
+		return result, translate(err)
+	})
 }
 
 func in[T any](ctx context.Context, s *Store, on *statements, options *sql.TxOptions, operation func(*gen.Queries, int64) (T, error)) (result T, err error) {
