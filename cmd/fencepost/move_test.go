@@ -228,12 +228,7 @@ func TestMoveKilled(t *testing.T) {
 		t.Fatal(err)
 	}
 	const waiting = "SELECT count(*)::text FROM pg_locks AS l JOIN pg_stat_activity AS a USING (pid) WHERE NOT l.granted AND a.datname = current_database()"
-	for deadline := time.Now().Add(time.Minute); target.rows(t, waiting) == "0"; {
-		if time.Now().After(deadline) {
-			t.Fatal("it never came to the second slice")
-		}
-		time.Sleep(5 * time.Millisecond)
-	}
+	await(t, "the second slice", func() bool { return target.rows(t, waiting) != "0" })
 	if err := process.Process.Kill(); err != nil {
 		t.Fatal(err)
 	}
