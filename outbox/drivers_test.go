@@ -4,22 +4,27 @@ import (
 	"context"
 	"database/sql"
 	"log/slog"
+	"path/filepath"
 	"testing"
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
+	"github.com/jackc/pgx/v5/stdlib"
 	_ "github.com/lib/pq"
 
 	"github.com/fencepost-go/fencepost/db"
+	"github.com/fencepost-go/fencepost/db/dbtest"
 	"github.com/fencepost-go/fencepost/db/pgxdb"
 	"github.com/fencepost-go/fencepost/db/sqldb"
+	"github.com/fencepost-go/fencepost/db/sqlitedb"
 	"github.com/fencepost-go/fencepost/internal/pgtest"
 	"github.com/fencepost-go/fencepost/outbox"
+	"github.com/fencepost-go/fencepost/schema"
 )
 
 func TestMain(m *testing.M) { pgtest.Main(m) }
 
-// A database is one driver on a fresh PostgreSQL database, as a producer and an operator use it.
+// A database is one driver on a fresh database, as a producer and an operator use it.
 type database struct {
 	*testing.T
 	box      *outbox.Box
@@ -28,6 +33,8 @@ type database struct {
 	begin func(isolation string) transaction
 	// exec runs a statement outside of any transaction of ours.
 	exec func(query string)
+	// beside ages the tables.
+	beside dbtest.SQL
 }
 
 type transaction struct {
@@ -39,7 +46,19 @@ type transaction struct {
 // onDrivers runs a test through pgx and through lib/pq.
 func onDrivers(t *testing.T, test func(d *database)) {
 	t.Helper()
-	for name, open := range map[string]func(*database) db.Store{"pgx": openPgx, "lib/pq": openPq} {
+	on(t, map[string]func(*database) db.Store{"pgx": openPgx, "lib/pq": openPq}, test)
+}
+
+// onStores is onDrivers with a file of SQLite too.
+func onStores(t *testing.T, test func(d *database)) {
+	t.Helper()
+	onDrivers(t, test)
+	on(t, map[string]func(*database) db.Store{"sqlite": openFile}, test)
+}
+
+func on(t *testing.T, drivers map[string]func(*database) db.Store, test func(d *database)) {
+	t.Helper()
+	for name, open := range drivers {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			d := &database{T: t}
@@ -63,6 +82,7 @@ func openPgx(d *database) db.Store {
 		d.Fatal(err)
 	}
 	d.Cleanup(pool.Close)
+	d.beside.DB = stdlib.OpenDBFromPool(pool)
 	ctx := context.WithoutCancel(d.Context())
 	d.exec = func(query string) {
 		if _, err := pool.Exec(ctx, query); err != nil {
@@ -89,11 +109,39 @@ func openPgx(d *database) db.Store {
 }
 
 func openPq(d *database) db.Store {
-	pool, err := sql.Open("postgres", pgtest.New(d.T))
+	pool := d.open("postgres", pgtest.New(d.T), sqldb.Tx)
+	store, err := sqldb.New(pool, sqldb.Config{})
+	if err != nil {
+		d.Fatal(err)
+	}
+	return store
+}
+
+// openFile has the application's transactions on a handle of its own, where they begin as readers. All of them are serializable.
+func openFile(d *database) db.Store {
+	path := filepath.Join(d.TempDir(), "outbox.db")
+	store, err := sqlitedb.Open(path, sqlitedb.Config{Synchronous: sqlitedb.Normal}) // no power is lost
+	if err != nil {
+		d.Fatal(err)
+	}
+	d.Cleanup(func() { store.Close() })
+	if err := schema.Up(d.Context(), store.DB(), schema.Config{Dialect: schema.SQLite}); err != nil {
+		d.Fatal(err)
+	}
+	d.open("sqlite", path+"?_busy_timeout=10000", sqlitedb.Tx)
+	d.beside.SQLite = true
+	return store
+}
+
+// open has a pool of database/sql for what the application itself does.
+func (d *database) open(driver, dsn string, asTx func(*sql.Tx) db.Tx) *sql.DB {
+	d.Helper()
+	pool, err := sql.Open(driver, dsn)
 	if err != nil {
 		d.Fatal(err)
 	}
 	d.Cleanup(func() { pool.Close() })
+	d.beside.DB = pool
 	d.exec = func(query string) {
 		if _, err := pool.Exec(query); err != nil {
 			d.Fatal(err)
@@ -106,17 +154,13 @@ func openPq(d *database) db.Store {
 			d.Fatal(err)
 		}
 		return transaction{
-			tx:       sqldb.Tx(tx),
+			tx:       asTx(tx),
 			exec:     func(query string) error { _, err := tx.Exec(query); return err },
 			commit:   tx.Commit,
 			rollback: tx.Rollback,
 		}
 	}
-	store, err := sqldb.New(pool, sqldb.Config{})
-	if err != nil {
-		d.Fatal(err)
-	}
-	return store
+	return pool
 }
 
 // enqueue stores effects in a transaction of their own.

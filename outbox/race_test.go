@@ -20,7 +20,8 @@ func (d *database) awaitWaiting(n int) {
 	END $$`, n))
 }
 
-// leasedMeanwhile runs act while a lease of a message is not yet committed, so that act waits for it with a snapshot that is older.
+// leasedMeanwhile runs act while a lease of a message is not yet committed, so that act waits for it with a snapshot that is older. A file has one
+// writer at a time, and who waits for it has no snapshot yet: there this cannot happen.
 func (d *database) leasedMeanwhile(act func()) outbox.Message {
 	d.Helper()
 	tx := d.begin("read committed")
