@@ -6,10 +6,12 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"slices"
 	"testing"
 	"time"
+	_ "time/tzdata" // where the machine has no zones
 
 	"github.com/fencepost-go/fencepost/db"
 	"github.com/fencepost-go/fencepost/db/sqlitedb"
@@ -19,9 +21,13 @@ import (
 // the wrong way. Claims and their order, the ends of leases and the purge follow true time for 10,000 random pairs; all are stored as integers.
 func TestC41EmbeddedTimes(t *testing.T) {
 	t.Parallel()
+	t.Log("the process's own zone is", time.Now().Format("-0700"))
 	store := openStore(t, filepath.Join(t.TempDir(), "shop.db"))
 	c := &clockwork{T: t, store: store, random: rand.New(rand.NewPCG(41, 41))}
 	pairs := 1_000
+	if testing.Short() {
+		pairs = 100
+	}
 	if os.Getenv("FENCEPOST_FULL") != "" {
 		pairs = 10_000
 	}
@@ -30,6 +36,23 @@ func TestC41EmbeddedTimes(t *testing.T) {
 	c.leaseEnds()
 	c.purges()
 	c.storage()
+}
+
+// The same in processes whose own zone, in which times come out of a database, lies west and east of here.
+func TestC41ZoneOfTheProcess(t *testing.T) {
+	t.Parallel()
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, offset := range map[string]string{"Etc/GMT+5": "-0500", "Etc/GMT-1": "+0100"} {
+		cmd := exec.CommandContext(t.Context(), self, "-test.run=^TestC41EmbeddedTimes$", "-test.v", "-test.short")
+		cmd.Env = append(os.Environ(), "TZ="+name)
+		out, err := cmd.CombinedOutput()
+		if err != nil || !bytes.Contains(out, []byte("the process's own zone is "+offset+"\n")) {
+			t.Errorf("in a process at %s: %v\n%s", offset, err, out)
+		}
+	}
 }
 
 type clockwork struct {
