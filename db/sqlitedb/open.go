@@ -37,7 +37,7 @@ func Open(path string, config Config) (*Store, error) {
 	}
 	reader.SetMaxOpenConns(config.Readers)
 	reader.SetMaxIdleConns(config.Readers)
-	return &Store{writer: statements{pool: writer}, reader: statements{pool: reader}, config: config, owned: true}, nil
+	return &Store{writer: newStatements(writer), reader: newStatements(reader), config: config, owned: true}, nil
 }
 
 // dsn is the name by which the driver opens a connection to the file.
@@ -70,7 +70,7 @@ func New(pool *sql.DB, config Config) (*Store, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Store{writer: statements{pool: pool}, reader: statements{pool: pool}, config: config}, nil
+	return &Store{writer: newStatements(pool), reader: newStatements(pool), config: config}, nil
 }
 
 // Close ends the connections of a store that Open made; one that New made it leaves open. No operation may run then or start afterwards.

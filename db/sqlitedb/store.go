@@ -5,7 +5,6 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
-	"sync"
 	"sync/atomic"
 
 	"github.com/fencepost-go/fencepost/db"
@@ -28,40 +27,44 @@ func (s *Store) SchemaRange() (oldest, newest int64) { return db.OldestSchema, d
 
 // statements are the queries, prepared on a handle.
 type statements struct {
-	pool *sql.DB
+	pool     *sql.DB
+	prepared chan *gen.Queries // holds one, nil before the first use, so that whoever waits for it can give up
+}
 
-	mu       sync.Mutex
-	prepared *gen.Queries
+func newStatements(pool *sql.DB) statements {
+	prepared := make(chan *gen.Queries, 1)
+	prepared <- nil
+	return statements{pool, prepared}
 }
 
 // prepare prepares every query once. It must come before a transaction: inside, it would wait for a second connection, for ever in a pool of one.
-func (s *statements) prepare(ctx context.Context) (*gen.Queries, error) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.prepared == nil {
-		fresh, err := gen.Prepare(ctx, s.pool)
-		if err != nil {
-			return nil, err
-		}
-		s.prepared = fresh
+func (s statements) prepare(ctx context.Context) (q *gen.Queries, err error) {
+	select {
+	case q = <-s.prepared:
+	case <-ctx.Done():
+		return nil, ctx.Err()
 	}
-	return s.prepared, nil
+	defer func() { s.prepared <- q }()
+	if q == nil {
+		q, err = gen.Prepare(ctx, s.pool)
+	}
+	return q, err
 }
 
-func (s *statements) close() error {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.prepared == nil {
+func (s statements) close() error {
+	q := <-s.prepared
+	s.prepared <- nil
+	if q == nil {
 		return nil
 	}
-	return s.prepared.Close()
+	return q.Close()
 }
 
 // write runs an operation in a write transaction of the store's own, repeated when another process kept the lock for longer than the busy
 // timeout. now is the transaction's one reading of the clock, in microseconds.
 func write[T any](ctx context.Context, s *Store, operation func(q *gen.Queries, now int64) (T, error)) (T, error) {
 	return db.Repeat(ctx, func() (T, error) {
-		result, err := in(ctx, s, &s.writer, nil, operation)
+		result, err := in(ctx, s, s.writer, nil, operation)
 		return result, translate(err)
 	})
 }
@@ -69,12 +72,12 @@ func write[T any](ctx context.Context, s *Store, operation func(q *gen.Queries, 
 // read runs an operation in one snapshot. It waits for no writer, but the first to open a file may find another recovering it: then it is repeated.
 func read[T any](ctx context.Context, s *Store, operation func(q *gen.Queries, now int64) (T, error)) (T, error) {
 	return db.Repeat(ctx, func() (T, error) {
-		result, err := in(ctx, s, &s.reader, &sql.TxOptions{ReadOnly: true}, operation)
+		result, err := in(ctx, s, s.reader, &sql.TxOptions{ReadOnly: true}, operation)
 		return result, translate(err)
 	})
 }
 
-func in[T any](ctx context.Context, s *Store, on *statements, options *sql.TxOptions, operation func(*gen.Queries, int64) (T, error)) (result T, err error) {
+func in[T any](ctx context.Context, s *Store, on statements, options *sql.TxOptions, operation func(*gen.Queries, int64) (T, error)) (result T, err error) {
 	prepared, err := on.prepare(ctx)
 	if err != nil {
 		return result, err
