@@ -81,8 +81,8 @@ var (
 	ErrDeafListener = errors.New("the listening connection receives nothing")
 	// ErrNoSchema: the tables are missing (SQLSTATE 42P01, 3F000). Not retryable before a migration.
 	ErrNoSchema = errors.New("schema is not installed")
-	// ErrDenied: the server lets this role not connect, not to this database, or not do this (SQLSTATE 28000, 28P01, 3D000, 42501). Not
-	// retryable before somebody grants it or corrects the connection string.
+	// ErrDenied: the server lets this role not connect, not to this database, or not do this (SQLSTATE 28000, 28P01, 3D000, 42501), or the file
+	// of SQLite cannot be opened or written, or is none. Not retryable before somebody grants it or corrects the connection string.
 	ErrDenied = errors.New("access denied")
 )
 

@@ -38,8 +38,6 @@ func explain(err error) string {
 		return oneLine(err) + "; another program keeps the database busy: run the command again"
 	case denied(err):
 		return oneLine(err) + "; the role of this connection lacks a right, and fencepost grants prints which role has it"
-	case errors.Is(err, db.ErrDenied) && !errors.As(err, new(*pgconn.PgError)):
-		return oneLine(err) + "; may this user write the file and its folder?"
 	default:
 		return oneLine(err)
 	}

@@ -1,8 +1,12 @@
 package sqlitedb
 
 import (
+	"context"
+	"database/sql/driver"
 	"errors"
 	"fmt"
+	"os"
+	"path/filepath"
 	"strings"
 
 	"modernc.org/sqlite"
@@ -11,8 +15,18 @@ import (
 	"github.com/fencepost-go/fencepost/db"
 )
 
+// A refusal is db.ErrDenied in words of its own: what is wrong with the file, and what to do.
+type refusal struct{ error }
+
+func (refusal) Is(target error) bool { return target == db.ErrDenied }
+
+func (r refusal) Unwrap() error { return r.error }
+
 // translate puts the sentinel before an error of SQLite that has one.
 func translate(err error) error {
+	if refused := (refusal{}); errors.As(err, &refused) {
+		return refused // of which statement was the first does not matter
+	}
 	var failure *sqlite.Error
 	if !errors.As(err, &failure) {
 		return err
@@ -22,14 +36,48 @@ func translate(err error) error {
 		return fmt.Errorf("%w: %w", db.ErrRetry, err)
 	case sqlite3.SQLITE_INTERRUPT:
 		return fmt.Errorf("%w: %w", db.ErrTimeout, err)
-	case sqlite3.SQLITE_READONLY, sqlite3.SQLITE_PERM, sqlite3.SQLITE_AUTH, sqlite3.SQLITE_CANTOPEN:
-		return fmt.Errorf("%w: %w", db.ErrDenied, err)
+	case sqlite3.SQLITE_READONLY, sqlite3.SQLITE_PERM, sqlite3.SQLITE_AUTH:
+		return fmt.Errorf("%w: may this user write the file and its folder? %w", db.ErrDenied, err)
+	case sqlite3.SQLITE_CANTOPEN:
+		return refusal{fmt.Errorf("sqlitedb: the file cannot be opened: is its path right, does its folder exist, may this user read and write both? %w", err)}
+	case sqlite3.SQLITE_NOTADB:
+		return refusal{fmt.Errorf("sqlitedb: the file is no database of SQLite: correct its path, or move it away: %w", err)}
 	case sqlite3.SQLITE_ERROR:
 		if strings.Contains(failure.Error(), "no such table: outbox_") {
 			return fmt.Errorf("%w: %w", db.ErrNoSchema, err)
 		}
 	}
 	return err
+}
+
+// An opener opens the connections of Open, and says why it cannot.
+type opener struct {
+	driver.Connector
+	path string
+}
+
+func (o opener) Connect(ctx context.Context) (driver.Conn, error) {
+	conn, err := o.Connector.Connect(ctx)
+	if errors.As(translate(err), new(refusal)) {
+		return nil, refusal{fmt.Errorf("sqlitedb: %s %s: %w", o.path, trouble(o.path), err)}
+	}
+	return conn, err
+}
+
+// trouble is what is wrong with a file that SQLite refuses. It opens none: to close it would end the locks of this process.
+func trouble(path string) string {
+	folder, err := os.Stat(filepath.Dir(path))
+	if err != nil || !folder.IsDir() {
+		return "is in a folder that does not exist or may not be entered: make it, or correct the path"
+	}
+	switch file, err := os.Stat(path); {
+	case err != nil:
+		return "does not exist and may not be made: correct the path (Config.MustExist), or let this user write the folder"
+	case file.IsDir():
+		return "is a folder: give the path of a file"
+	default:
+		return "is no database of SQLite, or this user may not read and write it: correct the path, or the rights of the file and its folder"
+	}
 }
 
 // translateCaller is translate for the error of a caller's function, which may come from statements of its own: of those only the retryable

@@ -8,7 +8,7 @@ import (
 	"path/filepath"
 	"strings"
 
-	_ "modernc.org/sqlite" // the driver "sqlite"
+	"modernc.org/sqlite" // the driver "sqlite"
 )
 
 // Open makes a store on the file, which is created when it is missing, and closed by Close. It opens no connection yet; each that it opens gets
@@ -25,19 +25,27 @@ func Open(path string, config Config) (*Store, error) {
 	if err != nil {
 		return nil, fmt.Errorf("sqlitedb: %w", err)
 	}
-	writer, err := sql.Open("sqlite", dsn(path, config, "_txlock", "immediate"))
+	writer, err := handle(path, config, "_txlock", "immediate")
 	if err != nil {
-		return nil, fmt.Errorf("sqlitedb: %w", err)
+		return nil, err
 	}
 	// One connection: writers of this process wait in line for it, without asking the file again and again.
 	writer.SetMaxOpenConns(1)
-	reader, err := sql.Open("sqlite", dsn(path, config, "_query_only", "1"))
+	reader, err := handle(path, config, "_query_only", "1")
 	if err != nil {
-		return nil, errors.Join(fmt.Errorf("sqlitedb: %w", err), writer.Close())
+		return nil, errors.Join(err, writer.Close())
 	}
 	reader.SetMaxOpenConns(config.Readers)
 	reader.SetMaxIdleConns(config.Readers)
 	return &Store{writer: newStatements(writer), reader: newStatements(reader), config: config, owned: true}, nil
+}
+
+func handle(path string, config Config, key, value string) (*sql.DB, error) {
+	connector, err := sqlite.NewConnector(dsn(path, config, key, value))
+	if err != nil {
+		return nil, fmt.Errorf("sqlitedb: %w", err)
+	}
+	return sql.OpenDB(opener{connector, path}), nil
 }
 
 // dsn is the name by which the driver opens a connection to the file.

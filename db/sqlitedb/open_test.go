@@ -123,23 +123,50 @@ func TestFilesThatAreNone(t *testing.T) {
 	for name, c := range map[string]struct {
 		path   string
 		config sqlitedb.Config
-		want   error // nil: any
+		want   error
+		says   string
 	}{
-		"a folder":       {dir, sqlitedb.Config{}, db.ErrDenied},
-		"another file":   {text, sqlitedb.Config{}, nil},
-		"no such file":   {filepath.Join(dir, "missing.db"), sqlitedb.Config{MustExist: true}, db.ErrDenied},
-		"no such folder": {filepath.Join(dir, "missing", "shop.db"), sqlitedb.Config{}, db.ErrDenied},
-		"without tables": {filepath.Join(dir, "empty.db"), sqlitedb.Config{}, db.ErrNoSchema},
+		"a folder":         {dir, sqlitedb.Config{}, db.ErrDenied, "is a folder"},
+		"another file":     {text, sqlitedb.Config{}, db.ErrDenied, "is no database of SQLite"},
+		"no such file":     {filepath.Join(dir, "missing.db"), sqlitedb.Config{MustExist: true}, db.ErrDenied, "does not exist"},
+		"no such folder":   {filepath.Join(dir, "missing", "shop.db"), sqlitedb.Config{}, db.ErrDenied, "is in a folder that does not exist"},
+		"a file as folder": {filepath.Join(text, "shop.db"), sqlitedb.Config{}, db.ErrDenied, "is in a folder that does not exist"},
+		"without tables":   {filepath.Join(dir, "empty.db"), sqlitedb.Config{}, db.ErrNoSchema, ""},
 	} {
 		store, err := sqlitedb.Open(c.path, c.config)
 		if err != nil {
 			t.Errorf("%s: %v", name, err)
 			continue
 		}
-		if _, err := store.ReadVersion(t.Context()); err == nil || c.want != nil && !errors.Is(err, c.want) {
+		// A refusal names the file and says what to do, instead of that access is denied.
+		refused := func(err error) bool {
+			return errors.Is(err, c.want) && strings.Contains(err.Error(), c.says) && (c.want == db.ErrNoSchema ||
+				strings.HasPrefix(err.Error(), "sqlitedb: "+c.path+" ") && !strings.Contains(err.Error(), db.ErrDenied.Error()))
+		}
+		if _, err := store.ReadVersion(t.Context()); !refused(err) {
 			t.Errorf("%s: %v", name, err)
 		}
+		if err := sqlitedb.InTx(t.Context(), store, nil, func(*sqlitedb.BoxTx) error { return nil }); !refused(err) {
+			t.Errorf("%s: InTx: %v", name, err)
+		}
+		if err := store.DB().Ping(); c.want == db.ErrDenied && !refused(err) {
+			t.Errorf("%s: its handle: %v", name, err)
+		}
 		store.Close()
+
+		// A handle that was given knows no path.
+		pool, err := sql.Open("sqlite", "file:"+c.path+"?mode=rw")
+		if err != nil {
+			t.Fatal(err)
+		}
+		given, err := sqlitedb.New(pool, quick)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := given.ReadVersion(t.Context()); c.want == db.ErrDenied && (!errors.Is(err, c.want) || !strings.HasPrefix(err.Error(), "sqlitedb: the file ")) {
+			t.Errorf("%s, given: %v", name, err)
+		}
+		pool.Close()
 	}
 	if _, err := os.Stat(filepath.Join(dir, "missing.db")); !errors.Is(err, os.ErrNotExist) {
 		t.Error("MustExist made the file")
