@@ -74,15 +74,14 @@ WHERE q.message_id > CAST(sqlc.arg(after_id) AS INTEGER)
 ORDER BY q.message_id
 LIMIT CAST(sqlc.arg(max_rows) AS INTEGER);
 
--- ListUndeliveredBound: the settlement of one outcome before (before_at, before_id) and skip others. SQLite seeks by the instant alone, and passes
--- over what was settled at that very one.
+-- ListUndeliveredBound: the settlement of one outcome before (before_at, before_id) and skip others. The pair is written as in PurgeUndeliveredSee.
 -- Guard: none: an id and an instant. Index: settlement_undelivered read backwards. Locks: none.
 -- name: ListUndeliveredBound :many
 SELECT s.settled_at, s.message_id
 FROM outbox_settlement AS s
 WHERE s.outcome = CAST(sqlc.arg(outcome) AS TEXT)
     AND s.outcome <> 'delivered'
-    AND (s.settled_at, s.message_id) < (CAST(sqlc.arg(before_at) AS INTEGER), CAST(sqlc.arg(before_id) AS INTEGER))
+    AND (s.settled_at, s.message_id) < (+CAST(sqlc.arg(before_at) AS INTEGER), +CAST(sqlc.arg(before_id) AS INTEGER) COLLATE BINARY)
 ORDER BY s.settled_at DESC, s.message_id DESC
 LIMIT 1 OFFSET CAST(sqlc.arg(skip) AS INTEGER);
 
@@ -98,8 +97,8 @@ FROM outbox_settlement AS s
 CROSS JOIN outbox_message AS m ON m.id = s.message_id
 WHERE s.outcome = CAST(sqlc.arg(outcome) AS TEXT)
     AND s.outcome <> 'delivered'
-    AND (s.settled_at, s.message_id) < (CAST(sqlc.arg(before_at) AS INTEGER), CAST(sqlc.arg(before_id) AS INTEGER))
-    AND (s.settled_at, s.message_id) >= (CAST(sqlc.arg(bound_at) AS INTEGER), CAST(sqlc.arg(bound_id) AS INTEGER))
+    AND (s.settled_at, s.message_id) < (+CAST(sqlc.arg(before_at) AS INTEGER), +CAST(sqlc.arg(before_id) AS INTEGER) COLLATE BINARY)
+    AND (s.settled_at, s.message_id) >= (+CAST(sqlc.arg(bound_at) AS INTEGER), +CAST(sqlc.arg(bound_id) AS INTEGER) COLLATE BINARY)
     AND (CAST(sqlc.arg(all_tenants) AS BOOLEAN) OR m.tenant IN (SELECT t.value FROM json_each(CAST(sqlc.arg(scope) AS TEXT)) AS t))
     AND (CAST(sqlc.arg(consumer) AS TEXT) = '' OR m.consumer = CAST(sqlc.arg(consumer) AS TEXT))
     AND (CAST(sqlc.arg(target) AS TEXT) = '' OR m.target = CAST(sqlc.arg(target) AS TEXT))

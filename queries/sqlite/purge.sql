@@ -30,8 +30,8 @@ ORDER BY s.message_id
 LIMIT CAST(sqlc.arg(max_rows) AS INTEGER);
 
 -- PurgeUndeliveredSee looks at the messages of one outcome settled before the cut-off and after (after_at, after_id), at most max_rows of them,
--- oldest first, and says of each whether it is in scope. The index is entered at after_at: SQLite compares the second half of the pair row by row,
--- at most those that one transaction settled.
+-- oldest first, and says of each whether it is in scope. The plus takes the affinity off the pair and COLLATE gives an id, which has none, a
+-- collation: without both SQLite would seek by the instant alone and read again what was settled at that very one.
 -- Guard: scope, outcome, strictly older than the cut-off. Index: settlement_undelivered, the primary key. Locks: none.
 -- name: PurgeUndeliveredSee :many
 SELECT
@@ -49,7 +49,7 @@ FROM outbox_settlement AS s
 WHERE s.outcome = CAST(sqlc.arg(outcome) AS TEXT)
     AND s.outcome <> 'delivered'
     AND s.settled_at < CAST(sqlc.arg(cutoff) AS INTEGER)
-    AND (s.settled_at, s.message_id) > (CAST(sqlc.arg(after_at) AS INTEGER), CAST(sqlc.arg(after_id) AS INTEGER))
+    AND (s.settled_at, s.message_id) > (+CAST(sqlc.arg(after_at) AS INTEGER), +CAST(sqlc.arg(after_id) AS INTEGER) COLLATE BINARY)
 ORDER BY s.settled_at, s.message_id
 LIMIT CAST(sqlc.arg(max_rows) AS INTEGER);
 

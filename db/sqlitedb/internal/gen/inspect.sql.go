@@ -628,8 +628,8 @@ FROM outbox_settlement AS s
 CROSS JOIN outbox_message AS m ON m.id = s.message_id
 WHERE s.outcome = CAST(?1 AS TEXT)
     AND s.outcome <> 'delivered'
-    AND (s.settled_at, s.message_id) < (CAST(?2 AS INTEGER), CAST(?3 AS INTEGER))
-    AND (s.settled_at, s.message_id) >= (CAST(?4 AS INTEGER), CAST(?5 AS INTEGER))
+    AND (s.settled_at, s.message_id) < (+CAST(?2 AS INTEGER), +CAST(?3 AS INTEGER) COLLATE BINARY)
+    AND (s.settled_at, s.message_id) >= (+CAST(?4 AS INTEGER), +CAST(?5 AS INTEGER) COLLATE BINARY)
     AND (CAST(?6 AS BOOLEAN) OR m.tenant IN (SELECT t.value FROM json_each(CAST(?7 AS TEXT)) AS t))
     AND (CAST(?8 AS TEXT) = '' OR m.consumer = CAST(?8 AS TEXT))
     AND (CAST(?9 AS TEXT) = '' OR m.target = CAST(?9 AS TEXT))
@@ -734,7 +734,7 @@ SELECT s.settled_at, s.message_id
 FROM outbox_settlement AS s
 WHERE s.outcome = CAST(?1 AS TEXT)
     AND s.outcome <> 'delivered'
-    AND (s.settled_at, s.message_id) < (CAST(?2 AS INTEGER), CAST(?3 AS INTEGER))
+    AND (s.settled_at, s.message_id) < (+CAST(?2 AS INTEGER), +CAST(?3 AS INTEGER) COLLATE BINARY)
 ORDER BY s.settled_at DESC, s.message_id DESC
 LIMIT 1 OFFSET CAST(?4 AS INTEGER)
 `
@@ -751,8 +751,7 @@ type ListUndeliveredBoundRow struct {
 	MessageID int64
 }
 
-// ListUndeliveredBound: the settlement of one outcome before (before_at, before_id) and skip others. SQLite seeks by the instant alone, and passes
-// over what was settled at that very one.
+// ListUndeliveredBound: the settlement of one outcome before (before_at, before_id) and skip others. The pair is written as in PurgeUndeliveredSee.
 // Guard: none: an id and an instant. Index: settlement_undelivered read backwards. Locks: none.
 func (q *Queries) ListUndeliveredBound(ctx context.Context, arg ListUndeliveredBoundParams) ([]ListUndeliveredBoundRow, error) {
 	rows, err := q.query(ctx, q.listUndeliveredBoundStmt, listUndeliveredBound,

@@ -238,7 +238,7 @@ FROM outbox_settlement AS s
 WHERE s.outcome = CAST(?3 AS TEXT)
     AND s.outcome <> 'delivered'
     AND s.settled_at < CAST(?4 AS INTEGER)
-    AND (s.settled_at, s.message_id) > (CAST(?5 AS INTEGER), CAST(?6 AS INTEGER))
+    AND (s.settled_at, s.message_id) > (+CAST(?5 AS INTEGER), +CAST(?6 AS INTEGER) COLLATE BINARY)
 ORDER BY s.settled_at, s.message_id
 LIMIT CAST(?7 AS INTEGER)
 `
@@ -260,8 +260,8 @@ type PurgeUndeliveredSeeRow struct {
 }
 
 // PurgeUndeliveredSee looks at the messages of one outcome settled before the cut-off and after (after_at, after_id), at most max_rows of them,
-// oldest first, and says of each whether it is in scope. The index is entered at after_at: SQLite compares the second half of the pair row by row,
-// at most those that one transaction settled.
+// oldest first, and says of each whether it is in scope. The plus takes the affinity off the pair and COLLATE gives an id, which has none, a
+// collation: without both SQLite would seek by the instant alone and read again what was settled at that very one.
 // Guard: scope, outcome, strictly older than the cut-off. Index: settlement_undelivered, the primary key. Locks: none.
 func (q *Queries) PurgeUndeliveredSee(ctx context.Context, arg PurgeUndeliveredSeeParams) ([]PurgeUndeliveredSeeRow, error) {
 	rows, err := q.query(ctx, q.purgeUndeliveredSeeStmt, purgeUndeliveredSee,
