@@ -10,8 +10,10 @@ import (
 )
 
 // Tx hands the caller's transaction over to box.Enqueue: one on Store.DB, or on a handle of the caller's own on the same file. The caller commits
-// or rolls back. Enqueue itself never does either and leaves the transaction usable when it refuses an effect. A transaction that was begun as
-// a reader (without _txlock=immediate) and has read before it enqueues gets db.ErrRetry when another has written since: run it again.
+// or rolls back. Enqueue itself never does either and leaves the transaction usable when it refuses an effect. After any other error of a statement
+// that writes, Enqueue's or the caller's own, roll back and return it: SQLite may have ended the transaction itself (a full disk, an interrupt,
+// ON CONFLICT ROLLBACK), and what is run after that is committed at once, by itself. A transaction that was begun as a reader (without
+// _txlock=immediate) and has read before it enqueues gets db.ErrRetry when another has written since: run it again.
 func Tx(tx *sql.Tx) db.Tx { return callerTx{tx} }
 
 type callerTx struct{ tx *sql.Tx }
@@ -45,9 +47,9 @@ func (t *BoxTx) sqlTx() (*sql.Tx, *Store) {
 
 // InTx begins a write transaction on Store.DB, runs fn, commits, and then tells the committer (an *outbox.Box) what was stored, so that senders
 // of this process wake at once. An error or a panic of fn rolls back; the error is returned, with db.ErrRetry before it when a statement of fn
-// found the file busy: the whole call may run again. An error of the commit means that nothing was committed, unless the disk failed or
-// fn went on after SQLite had rolled back its transaction: find out by the effect's key. Inside fn use the transaction alone: whatever else waits
-// for the write lock there waits for ever.
+// found the file busy: the whole call may run again. fn must return the error of a statement that failed to write, as Tx says why. An error of the
+// commit means that nothing was committed, unless the disk failed or fn went on after SQLite had ended its transaction: find out by the
+// effect's key. Inside fn use the transaction alone: whatever else waits for the write lock there waits for ever.
 func InTx(ctx context.Context, store *Store, box db.Committer, fn func(tx *BoxTx) error) error {
 	if store == nil {
 		return errors.New("sqlitedb: store is nil; make one with Open or New")
