@@ -113,6 +113,46 @@ func TestC62GivenHandlesAreChecked(t *testing.T) {
 	}
 }
 
+// Of the connections of one handle each is looked at, whatever another was like: what comes to the good one works, what comes to the bad one is
+// refused.
+func TestC62OneBadConnection(t *testing.T) {
+	t.Parallel()
+	store := givenStore(t, filepath.Join(t.TempDir(), "shop.db"))
+	store.DB().SetMaxOpenConns(2)
+	var held [2]*sql.Conn
+	for i := range held {
+		var err error
+		if held[i], err = store.DB().Conn(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if _, err := held[1].ExecContext(t.Context(), "PRAGMA synchronous = OFF"); err != nil {
+		t.Fatal(err)
+	}
+	for i, refused := range []bool{false, true, false} {
+		free := &held[i%2]
+		if err := (*free).Close(); err != nil {
+			t.Fatal(err)
+		}
+		ran := false
+		_, read := store.ReadVersion(t.Context())
+		_, written := store.RegisterWorker(t.Context(), db.RegisterWorkerParams{Name: "w"})
+		in := sqlitedb.InTx(t.Context(), store, nil, func(*sqlitedb.BoxTx) error { ran = true; return nil })
+		for _, err := range []error{read, written, in} {
+			if (err != nil) != refused || refused && !strings.Contains(err.Error(), "_pragma=synchronous(1)") || ran == refused {
+				t.Errorf("connection %d: %v, InTx ran %t", i%2, err, ran)
+			}
+		}
+		var err error
+		if *free, err = store.DB().Conn(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, conn := range held {
+		conn.Close()
+	}
+}
+
 func TestFilesThatAreNone(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
