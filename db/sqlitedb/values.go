@@ -26,7 +26,7 @@ func after(at, micros int64) int64 {
 	return math.MaxInt64
 }
 
-// list is the JSON array by which a list travels into a statement.
+// list is the JSON array by which a list travels into a statement. JSON would change text that is not UTF-8; package outbox lets none through.
 func list[T any](values []T) string {
 	if len(values) == 0 {
 		return "[]"

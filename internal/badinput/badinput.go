@@ -45,6 +45,7 @@ func Run(t *testing.T, open func(t *testing.T) Env) {
 		"settles":      answerBadSettles,
 		"texts":        recordAnyText,
 		"operators":    answerOperators,
+		"names":        refuseNames,
 		"contexts":     refuseEndedContexts,
 		"construction": refuseConstruction,
 	} {
