@@ -15,6 +15,7 @@ import (
 
 	"github.com/fencepost-go/fencepost/db"
 	"github.com/fencepost-go/fencepost/db/pgxdb"
+	"github.com/fencepost-go/fencepost/db/sqlitedb"
 	"github.com/fencepost-go/fencepost/outbox"
 )
 
@@ -109,59 +110,86 @@ func TestC32ManyLateCommits(t *testing.T) {
 	}
 }
 
-// Nothing is performed before its commit, however early somebody is woken, and nothing at all that was rolled back.
+// Nothing is performed before its commit, however early somebody is woken, and nothing at all that was rolled back. In a file the sender could
+// not even lease meanwhile, for the held transaction is its writer.
 func TestC33NothingBeforeTheCommit(t *testing.T) {
-	r := newRig(t)
-	p := r.process(usePgx, setup{})
-	performed := make(chan string, 10)
-	const poll = 100 * time.Millisecond
-	stop := p.run(p.sender(Config{Poll: poll, Handlers: doing(func(_ context.Context, m outbox.Message) error {
-		performed <- m.Key
-		return nil
-	})}))
-	rolledBack := r.beginAlone()
-	p.box.Committed(p.enqueueIn(rolledBack, "rolled back"))
-	if err := rolledBack.Rollback(r.Context()); err != nil {
-		r.Fatal(err)
-	}
+	onPgxAndFile(t, func(r *rig, use driver) {
+		p, producer := r.process(use, setup{}), r.process(use, setup{})
+		performed := make(chan string, 10)
+		const poll = 100 * time.Millisecond
+		stop := p.run(p.sender(Config{Poll: poll, Handlers: doing(func(_ context.Context, m outbox.Message) error {
+			performed <- m.Key
+			return nil
+		})}))
+		enqueue := func(tx db.Tx, key string) int64 {
+			receipt, err := producer.box.Enqueue(r.Context(), tx, effect(key))
+			if err != nil {
+				r.Fatal(err)
+			}
+			return receipt.ID
+		}
+		undo := errors.New("undo")
+		err := producer.inTx(r.Context(), producer.box, func(tx db.Tx) error {
+			p.box.Committed(enqueue(tx, "rolled back"))
+			return undo
+		})
+		if !errors.Is(err, undo) {
+			r.Fatal(err)
+		}
 
-	held := r.beginAlone()
-	p.enqueueIn(held, "before the savepoint")
-	savepoint, err := held.Begin(r.Context())
+		hold := time.Second
+		if full {
+			hold = 5 * time.Second
+		}
+		var stalled func() time.Duration
+		err = producer.inTx(r.Context(), producer.box, func(tx db.Tx) error {
+			enqueue(tx, "before the savepoint")
+			r.exec(tx, "SAVEPOINT undone")
+			p.box.Committed(enqueue(tx, "in the savepoint"))
+			r.exec(tx, "ROLLBACK TO SAVEPOINT undone")
+			select {
+			case key := <-performed:
+				r.Errorf("performed %q before any commit", key)
+			case <-time.After(hold):
+			}
+			stalled = r.stalls()
+			return nil
+		})
+		if err != nil {
+			r.Fatal(err)
+		}
+		committed := time.Now()
+		if key := receive(r, "the committed message", performed); key != "before the savepoint" {
+			r.Errorf("performed %q", key)
+		}
+		if took := time.Since(committed); took > poll+time.Second+stalled() {
+			r.Errorf("performed %v after the commit", took)
+		}
+		// A last message shows that nothing else comes.
+		p.enqueue(effect("last"))
+		if key := receive(r, "the last message", performed); key != "last" {
+			r.Errorf("performed %q", key)
+		}
+		if err := stop(); err != nil {
+			r.Error(err)
+		}
+	})
+}
+
+// exec runs a statement in a transaction that inTx began.
+func (r *rig) exec(tx db.Tx, text string) {
+	r.Helper()
+	var err error
+	switch tx := tx.(type) {
+	case *pgxdb.BoxTx:
+		_, err = tx.Exec(r.Context(), text)
+	case *sqlitedb.BoxTx:
+		_, err = tx.ExecContext(r.Context(), text)
+	default:
+		err = fmt.Errorf("%T is no transaction of inTx", tx)
+	}
 	if err != nil {
 		r.Fatal(err)
-	}
-	p.box.Committed(p.enqueueIn(savepoint, "in the savepoint"))
-	if err := savepoint.Rollback(r.Context()); err != nil {
-		r.Fatal(err)
-	}
-	hold := time.Second
-	if full {
-		hold = 5 * time.Second
-	}
-	select {
-	case key := <-performed:
-		r.Errorf("performed %q before any commit", key)
-	case <-time.After(hold):
-	}
-	stalled := r.stalls()
-	if err := held.Commit(r.Context()); err != nil {
-		r.Fatal(err)
-	}
-	committed := time.Now()
-	if key := receive(r, "the committed message", performed); key != "before the savepoint" {
-		r.Errorf("performed %q", key)
-	}
-	if took := time.Since(committed); took > poll+time.Second+stalled() {
-		r.Errorf("performed %v after the commit", took)
-	}
-	// A last message shows that nothing else comes.
-	p.enqueue(effect("last"))
-	if key := receive(r, "the last message", performed); key != "last" {
-		r.Errorf("performed %q", key)
-	}
-	if err := stop(); err != nil {
-		r.Error(err)
 	}
 }
 
@@ -204,6 +232,7 @@ func (s *statements) TraceBatchEnd(context.Context, *pgx.Conn, pgx.TraceBatchEnd
 // Without the switch no commit and no sender notifies anybody, and a message is performed within a poll all the same. With it hints are few.
 // Shows: S4.11
 func TestC35Notify(t *testing.T) {
+	t.Parallel()
 	for name, notify := range map[string]bool{"off": false, "on": true} {
 		t.Run(name, func(t *testing.T) {
 			r := newRig(t)

@@ -16,6 +16,7 @@ import (
 
 // Handlers that use the sender's own pool, even one of a single connection, all finish; and while they run the sender has no transaction open.
 func TestC56OneSmallPool(t *testing.T) {
+	t.Parallel()
 	for _, size := range []int{1, 4} {
 		t.Run(fmt.Sprintf("of %d", size), func(t *testing.T) {
 			onDrivers(t, func(r *rig, use driver) {
@@ -180,6 +181,7 @@ func TestC58ConformanceThroughAPooler(t *testing.T) {
 
 // A listener behind such a pooler hears nothing; it finds that out, says so once, and the poll serves.
 func TestC58DeafListenerBehindAPooler(t *testing.T) {
+	t.Parallel()
 	for name, use := range map[string]driver{"pgx": usePgx, "lib pq": usePq} {
 		t.Run(name, func(t *testing.T) {
 			r := newRig(t)

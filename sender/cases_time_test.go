@@ -35,52 +35,55 @@ func (p *passes) LeaseDue(ctx context.Context, arg db.LeaseDueParams) ([]db.Leas
 
 // What failed together does not come back together: delays are spread over the promised window, and stored so.
 func TestC14FailuresAreSpread(t *testing.T) {
-	r := newRig(t)
-	p := r.process(usePgx, setup{})
-	p.enqueue(prefixed("failing", 1000)...)
-	s := p.sender(Config{Slots: 100, Handlers: doing(func(context.Context, outbox.Message) error { return errors.New("refused") })})
-	if counts := p.runOnce(s); counts.Retried != 1000 {
-		r.Fatalf("%+v", counts)
-	}
-	const initial, window = 30 * time.Second, 6 * time.Second // of the default policy: jitter 20 %
-	slices.Sort(p.retries)
-	least, most := p.retries[0], p.retries[len(p.retries)-1]
-	if least <= initial-window || most > initial || most-least < window/2 {
-		r.Errorf("delays from %v to %v", least, most)
-	}
-	buckets := map[int64]int{}
-	for _, q := range r.beside.Dump(r).Queue {
-		buckets[q.DueAt.UnixMilli()/100]++
-	}
-	for bucket, n := range buckets {
-		if n > 50 {
-			r.Errorf("%d of 1000 messages come due within 100 ms (at %v)", n, time.UnixMilli(bucket*100))
+	onPgxAndFile(t, func(r *rig, use driver) {
+		p := r.process(use, setup{})
+		p.enqueue(prefixed("failing", 1000)...)
+		s := p.sender(Config{Slots: 100, Handlers: doing(func(context.Context, outbox.Message) error { return errors.New("refused") })})
+		if counts := p.runOnce(s); counts.Retried != 1000 {
+			r.Fatalf("%+v", counts)
 		}
-	}
+		const initial, window = 30 * time.Second, 6 * time.Second // of the default policy: jitter 20 %
+		slices.Sort(p.retries)
+		least, most := p.retries[0], p.retries[len(p.retries)-1]
+		if least <= initial-window || most > initial || most-least < window/2 {
+			r.Errorf("delays from %v to %v", least, most)
+		}
+		buckets := map[int64]int{}
+		for _, q := range r.beside.Dump(r).Queue {
+			buckets[q.DueAt.UnixMilli()/100]++
+		}
+		for bucket, n := range buckets {
+			if n > 50 {
+				r.Errorf("%d of 1000 messages come due within 100 ms (at %v)", n, time.UnixMilli(bucket*100))
+			}
+		}
+	})
 }
 
 // When many leases end at once they are taken over a batch at a time.
 func TestC14LeasesThatEndTogether(t *testing.T) {
-	r := newRig(t)
-	leases := &passes{}
-	p := r.process(usePgx, setup{wrap: func(store db.Store) db.Store {
-		leases.Store = store
-		return leases
-	}})
-	p.enqueue(prefixed("lost", 1000)...)
-	p.leaseAll(0, 1000, time.Millisecond)
-	leases.sizes = nil
-	if counts := p.runOnce(p.sender(Config{Slots: 40, Batch: 50, Handlers: doing(succeed)})); counts.Delivered != 1000 {
-		r.Fatalf("%+v", counts)
-	}
-	if most := slices.Max(leases.sizes); most > 50 {
-		r.Errorf("a pass leased %d messages", most)
-	}
+	onPgxAndFile(t, func(r *rig, use driver) {
+		leases := &passes{}
+		p := r.process(use, setup{wrap: func(store db.Store) db.Store {
+			leases.Store = store
+			return leases
+		}})
+		p.enqueue(prefixed("lost", 1000)...)
+		p.leaseAll(0, 1000, time.Millisecond)
+		leases.sizes = nil
+		if counts := p.runOnce(p.sender(Config{Slots: 40, Batch: 50, Handlers: doing(succeed)})); counts.Delivered != 1000 {
+			r.Fatalf("%+v", counts)
+		}
+		if most := slices.Max(leases.sizes); most > 50 {
+			r.Errorf("a pass leased %d messages", most)
+		}
+	})
 }
 
 // The clocks of all processes are an hour off the database's. Nothing is performed twice or early, and delays are right: only the database's
 // clock decides.
 func TestC38ClocksDisagree(t *testing.T) {
+	t.Parallel()
 	for name, offset := range map[string]string{"processes behind": "1 hour", "processes ahead": "-1 hour"} {
 		t.Run(name, func(t *testing.T) {
 			r := newRig(t)
@@ -152,44 +155,45 @@ func (r *rig) testClock() {
 // What nobody performed in time is set aside and not performed late, in backoff as well, and is counted by kind.
 // Shows: S3.5
 func TestC43TooOld(t *testing.T) {
-	r := newRig(t)
-	p := r.process(usePgx, setup{})
-	var performed calls
-	fail := true
-	handler := Handler{MaxAge: time.Hour, Do: func(_ context.Context, m outbox.Message) error {
-		performed.add(m)
-		if fail {
-			return errors.New("refused")
+	onPgxAndFile(t, func(r *rig, use driver) {
+		p := r.process(use, setup{})
+		var performed calls
+		fail := true
+		handler := Handler{MaxAge: time.Hour, Do: func(_ context.Context, m outbox.Message) error {
+			performed.add(m)
+			if fail {
+				return errors.New("refused")
+			}
+			return nil
+		}}
+		s := p.sender(Config{Handlers: Handlers{"charge": handler, "email": handler}})
+		email := func(e *outbox.Effect) { e.Kind = "email" }
+		p.enqueue(effect("in backoff"))
+		if counts := p.runOnce(s); counts.Retried != 1 {
+			r.Fatalf("%+v", counts)
 		}
-		return nil
-	}}
-	s := p.sender(Config{Handlers: Handlers{"charge": handler, "email": handler}})
-	email := func(e *outbox.Effect) { e.Kind = "email" }
-	p.enqueue(effect("in backoff"))
-	if counts := p.runOnce(s); counts.Retried != 1 {
-		r.Fatalf("%+v", counts)
-	}
-	fail = false
-	p.enqueue(effect("stale"), effect("stale email", email))
-	r.beside.Age(r, 3*time.Hour)
-	p.enqueue(effect("fresh"), effect("fresh email", email))
-	if counts := p.runOnce(s); counts.Delivered != 2 || counts.Dead != 3 {
-		r.Errorf("%+v", counts)
-	}
-	performed.once(r, []outbox.Effect{effect("in backoff"), effect("fresh"), effect("fresh email")})
-	kinds := map[string]int{}
-	for _, burial := range p.burials {
-		if burial.Cause != outbox.CauseAge {
-			r.Errorf("%v died of %s", burial.Message, burial.Cause)
+		fail = false
+		p.enqueue(effect("stale"), effect("stale email", email))
+		r.beside.Age(r, 3*time.Hour)
+		p.enqueue(effect("fresh"), effect("fresh email", email))
+		if counts := p.runOnce(s); counts.Delivered != 2 || counts.Dead != 3 {
+			r.Errorf("%+v", counts)
 		}
-		kinds[burial.Message.Kind]++
-	}
-	if kinds["charge"] != 2 || kinds["email"] != 1 {
-		r.Errorf("counted %v", kinds)
-	}
-	for _, settled := range r.beside.Dump(r).Settlements {
-		if settled.Outcome == "dead" && !slices.Contains([]string{"too old", "too old; last error: refused"}, settled.Reason) {
-			r.Errorf("the reason is %q", settled.Reason)
+		performed.once(r, []outbox.Effect{effect("in backoff"), effect("fresh"), effect("fresh email")})
+		kinds := map[string]int{}
+		for _, burial := range p.burials {
+			if burial.Cause != outbox.CauseAge {
+				r.Errorf("%v died of %s", burial.Message, burial.Cause)
+			}
+			kinds[burial.Message.Kind]++
 		}
-	}
+		if kinds["charge"] != 2 || kinds["email"] != 1 {
+			r.Errorf("counted %v", kinds)
+		}
+		for _, settled := range r.beside.Dump(r).Settlements {
+			if settled.Outcome == "dead" && !slices.Contains([]string{"too old", "too old; last error: refused"}, settled.Reason) {
+				r.Errorf("the reason is %q", settled.Reason)
+			}
+		}
+	})
 }

@@ -7,19 +7,22 @@ import (
 	"log/slog"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/jackc/pgx/v5/pgxpool"
 
+	"github.com/fencepost-go/fencepost/db"
 	"github.com/fencepost-go/fencepost/db/pgxdb"
+	"github.com/fencepost-go/fencepost/db/sqlitedb"
 	"github.com/fencepost-go/fencepost/outbox"
 )
 
 // The test binary runs itself once more where a test needs a process that dies.
 const (
-	childVariable = "FENCEPOST_SENDER_CHILD" // the DSN
+	childVariable = "FENCEPOST_SENDER_CHILD" // the rig's DSN
 	roleVariable  = "FENCEPOST_SENDER_ROLE"
 	exitOfPoison  = 3
 	childLease    = 3 * time.Second
@@ -29,15 +32,11 @@ const (
 func childMain(dsn string) int {
 	ctx, cancel := context.WithTimeout(context.Background(), 2*patience)
 	defer cancel()
-	pool, err := pgxpool.New(ctx, dsn)
+	store, closeStore, err := childStore(ctx, dsn)
 	if err != nil {
 		return childFailed(err)
 	}
-	defer pool.Close()
-	store, err := pgxdb.New(pool, pgxdb.Config{})
-	if err != nil {
-		return childFailed(err)
-	}
+	defer closeStore()
 	box, err := outbox.New(store, outbox.Config{Logger: slog.New(slog.DiscardHandler)})
 	if err != nil {
 		return childFailed(err)
@@ -64,6 +63,20 @@ func childMain(dsn string) int {
 		time.Sleep(100 * time.Millisecond)
 	}
 	return childFailed(ctx.Err())
+}
+
+// childStore opens the rig's database, through pgx unless it is a file.
+func childStore(ctx context.Context, dsn string) (store db.Store, closeStore func(), err error) {
+	if filepath.IsAbs(dsn) {
+		file, err := sqlitedb.Open(dsn, sqlitedb.Config{Synchronous: sqlitedb.Normal, MustExist: true})
+		return file, func() { file.Close() }, err
+	}
+	pool, err := pgxpool.New(ctx, dsn)
+	if err != nil {
+		return nil, nil, err
+	}
+	store, err = pgxdb.New(pool, pgxdb.Config{})
+	return store, pool.Close, err
 }
 
 func childHandler(ctx context.Context, m outbox.Message) error {

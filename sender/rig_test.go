@@ -74,6 +74,19 @@ func onDrivers(t *testing.T, test func(*rig, driver)) {
 func onStores(t *testing.T, test func(*rig, driver)) {
 	t.Helper()
 	onDrivers(t, test)
+	onFile(t, test)
+}
+
+// onPgxAndFile is onStores for what does not depend on how statements reach PostgreSQL.
+func onPgxAndFile(t *testing.T, test func(*rig, driver)) {
+	t.Helper()
+	t.Parallel()
+	t.Run("pgx", func(t *testing.T) { test(newRig(t), usePgx) })
+	onFile(t, test)
+}
+
+func onFile(t *testing.T, test func(*rig, driver)) {
+	t.Helper()
 	t.Run("sqlite", func(t *testing.T) {
 		t.Parallel()
 		test(fileRig(t), useFile)
