@@ -64,7 +64,7 @@ type Committer interface {
 
 // Errors that every driver returns in place of its own.
 var (
-	// ErrForeignTx: the Tx was made by another driver, or is nil. Not retryable.
+	// ErrForeignTx: the Tx was made by another driver, is nil, or is on another file of SQLite than the store. Not retryable.
 	ErrForeignTx = errors.New("transaction does not belong to this driver")
 	// ErrRetry: the server refused the statement for a serialization failure or a deadlock (SQLSTATE 40001, 40P01). In the caller's
 	// transaction: roll back and run the whole transaction again. In a transaction of the store's own: its bounded repeats were used up.
@@ -82,7 +82,8 @@ var (
 	// ErrNoSchema: the tables are missing (SQLSTATE 42P01, 3F000). Not retryable before a migration.
 	ErrNoSchema = errors.New("schema is not installed")
 	// ErrDenied: the server lets this role not connect, not to this database, or not do this (SQLSTATE 28000, 28P01, 3D000, 42501), or the file
-	// of SQLite cannot be opened or written, or is none. Not retryable before somebody grants it or corrects the connection string.
+	// of SQLite cannot be opened or written, or is none, or its handle lacks a setting that the store needs. Not retryable before somebody grants
+	// it or corrects the connection string.
 	ErrDenied = errors.New("access denied")
 )
 

@@ -1,6 +1,7 @@
 package sqlitedb
 
 import (
+	"cmp"
 	"context"
 	"database/sql/driver"
 	"errors"
@@ -15,10 +16,17 @@ import (
 	"github.com/fencepost-go/fencepost/db"
 )
 
-// A refusal is db.ErrDenied in words of its own: what is wrong with the file, and what to do.
-type refusal struct{ error }
+// A refusal is a sentinel in words of its own: what is wrong with the file or the handle, and what to do.
+type refusal struct {
+	as error // the sentinel
+	error
+}
 
-func (refusal) Is(target error) bool { return target == db.ErrDenied }
+func refuse(as error, format string, args ...any) refusal {
+	return refusal{as, fmt.Errorf("sqlitedb: "+format, args...)}
+}
+
+func (r refusal) Is(target error) bool { return target == r.as }
 
 func (r refusal) Unwrap() error { return r.error }
 
@@ -39,13 +47,23 @@ func translate(err error) error {
 	case sqlite3.SQLITE_READONLY, sqlite3.SQLITE_PERM, sqlite3.SQLITE_AUTH:
 		return fmt.Errorf("%w: may this user write the file and its folder? %w", db.ErrDenied, err)
 	case sqlite3.SQLITE_CANTOPEN:
-		return refusal{fmt.Errorf("sqlitedb: the file cannot be opened: is its path right, does its folder exist, may this user read and write both? %w", err)}
+		return refuse(db.ErrDenied, "the file cannot be opened: is its path right, does its folder exist, may this user read and write both? %w", err)
 	case sqlite3.SQLITE_NOTADB:
-		return refusal{fmt.Errorf("sqlitedb: the file is no database of SQLite: correct its path, or move it away: %w", err)}
-	case sqlite3.SQLITE_ERROR:
-		if strings.Contains(failure.Error(), "no such table: outbox_") {
-			return fmt.Errorf("%w: %w", db.ErrNoSchema, err)
-		}
+		return refuse(db.ErrDenied, "the file is no database of SQLite: correct its path, or move it away: %w", err)
+	}
+	return err
+}
+
+// translate is translate, and says what to do about tables that are missing.
+func (s *Store) translate(err error) error {
+	err = translate(err)
+	if err == nil || errors.As(err, new(refusal)) {
+		return err
+	}
+	if _, table, missing := strings.Cut(err.Error(), "no such table: outbox_"); missing {
+		table, _, _ = strings.Cut(table, " ")
+		return refuse(db.ErrNoSchema, "%s is not migrated, it lacks the table outbox_%s: run `fencepost migrate --dsn %s`, or schema.Up with Dialect: schema.SQLite, or correct its path",
+			cmp.Or(s.where(), "the file"), table, s.DSN())
 	}
 	return err
 }
@@ -59,7 +77,7 @@ type opener struct {
 func (o opener) Connect(ctx context.Context) (driver.Conn, error) {
 	conn, err := o.Connector.Connect(ctx)
 	if errors.As(translate(err), new(refusal)) {
-		return nil, refusal{fmt.Errorf("sqlitedb: %s %s: %w", o.path, trouble(o.path), err)}
+		return nil, refuse(db.ErrDenied, "%s %s: %w", o.path, trouble(o.path), err)
 	}
 	return conn, err
 }

@@ -4,8 +4,10 @@ import (
 	"context"
 	"database/sql"
 	"errors"
+	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/fencepost-go/fencepost/db"
@@ -140,5 +142,71 @@ func TestC62WritersBeginAsWriters(t *testing.T) {
 	}
 	if err := <-waits; err != nil {
 		t.Error(err)
+	}
+}
+
+// A transaction on another file is refused, and nothing is recorded there. One on the same file is taken, by whatever name it was opened.
+func TestTransactionsOfOtherFiles(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	path, link := filepath.Join(dir, "shop.db"), filepath.Join(dir, "link.db")
+	store, other := openStore(t, path), openStore(t, filepath.Join(dir, "other.db"))
+	if err := os.Symlink(path, link); err != nil {
+		t.Fatal(err)
+	}
+	bounded := givenStore(t, path)
+	bounded.DB().SetMaxOpenConns(1)
+	if _, err := bounded.ReadVersion(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	fresh := givenStore(t, path)
+	fresh.DB().SetMaxOpenConns(1)
+	for name, over := range map[string]*sqlitedb.Store{"opened": store, "given": givenStore(t, path), "bounded": bounded} {
+		box, err := outbox.New(over, outbox.Config{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		for on, c := range map[string]struct {
+			store   *sqlitedb.Store
+			foreign bool
+		}{
+			"itself": {over, false}, "the same file": {givenStore(t, path), false}, "a link to it": {givenStore(t, link), false}, "another file": {other, true},
+		} {
+			enqueue := func(tx db.Tx, key string) {
+				_, err := box.Enqueue(t.Context(), tx, outbox.Effect{Consumer: "c", Target: "t", Kind: "k", Key: name + on + key})
+				if c.foreign != errors.Is(err, db.ErrForeignTx) || !c.foreign && err != nil ||
+					c.foreign && (!strings.Contains(err.Error(), path) || !strings.Contains(err.Error(), "other.db")) {
+					t.Errorf("%s, %s: %v", name, on, err)
+				}
+			}
+			if err := sqlitedb.InTx(t.Context(), c.store, box, func(tx *sqlitedb.BoxTx) error { enqueue(tx, "InTx"); return nil }); err != nil {
+				t.Fatal(err)
+			}
+			tx, err := c.store.DB().BeginTx(t.Context(), nil)
+			if err != nil {
+				t.Fatal(err)
+			}
+			enqueue(sqlitedb.Tx(tx), "Tx")
+			if err := tx.Commit(); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	// A store that has not run anything, and whose one connection the transaction holds, does not wait for another.
+	box, err := outbox.New(fresh, outbox.Config{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	tx, err := fresh.DB().BeginTx(t.Context(), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer tx.Rollback()
+	if _, err := box.Enqueue(t.Context(), sqlitedb.Tx(tx), outbox.Effect{Consumer: "c", Target: "t", Kind: "k", Key: "fresh"}); err != nil {
+		t.Error(err)
+	}
+	var recorded int
+	if err := other.DB().QueryRow("SELECT count(*) FROM outbox_message").Scan(&recorded); err != nil || recorded > 0 {
+		t.Errorf("%d messages in the other file, %v", recorded, err)
 	}
 }

@@ -1,7 +1,9 @@
 package sqlitedb
 
 import (
+	"cmp"
 	"context"
+	"database/sql"
 	"sync"
 
 	"github.com/fencepost-go/fencepost/db"
@@ -67,11 +69,31 @@ func (s *Store) file(ctx context.Context) (string, error) {
 	if known := s.path.Load(); known != nil {
 		return *known, ctx.Err()
 	}
-	var number int64
-	var schema, path string
-	if err := s.reader.pool.QueryRowContext(ctx, "PRAGMA database_list").Scan(&number, &schema, &path); err != nil {
+	path, err := mainFile(ctx, s.reader.pool)
+	if err != nil {
 		return "", translate(err)
 	}
 	s.path.Store(&path)
 	return path, nil
+}
+
+// where is the path of the file as far as it is known without asking.
+func (s *Store) where() string {
+	if known := s.path.Load(); known != nil {
+		return *known
+	}
+	return s.opened
+}
+
+// DSN names the file as the command's --dsn takes it. A store that New made knows its file after its first operation.
+func (s *Store) DSN() string { return "sqlite:" + cmp.Or(s.where(), "PATH") }
+
+// mainFile is the path of the file that a connection or a transaction is on, as SQLite resolved it.
+func mainFile(ctx context.Context, on interface {
+	QueryRowContext(ctx context.Context, query string, args ...any) *sql.Row
+}) (path string, err error) {
+	var number int64
+	var schema string
+	err = on.QueryRowContext(ctx, "PRAGMA database_list").Scan(&number, &schema, &path) // main is the first
+	return path, err
 }

@@ -6,10 +6,14 @@ import (
 	"fmt"
 	"net/url"
 	"path/filepath"
+	"regexp"
 	"strings"
 
 	"modernc.org/sqlite" // the driver "sqlite"
 )
+
+// parameters are those that may follow a file in a connection string. A ? alone may be part of a name.
+var parameters = regexp.MustCompile(`\?\w+=`)
 
 // Open makes a store on the file, which is created when it is missing, and closed by Close. It opens no connection yet; each that it opens gets
 // write-ahead logging and the config's settings. The tables must have been made (package schema, with SQLite as its dialect, takes DB()).
@@ -20,6 +24,12 @@ func Open(path string, config Config) (*Store, error) {
 	}
 	if path == "" || path == ":memory:" || strings.HasPrefix(path, "file:") || strings.ContainsRune(path, 0) {
 		return nil, fmt.Errorf("sqlitedb: path %q is not that of a file: each connection would have a database of its own; give a path such as data/shop.db", path)
+	}
+	if plain, found := strings.CutPrefix(path, "sqlite:"); found {
+		return nil, fmt.Errorf("sqlitedb: path %q is a connection string of the command: give the path alone, %q", path, plain)
+	}
+	if at := parameters.FindStringIndex(path); at != nil {
+		return nil, fmt.Errorf("sqlitedb: path %q ends with parameters: give the path alone, %q, and what is to be set in Config (MustExist makes no file)", path, path[:at[0]])
 	}
 	path, err = filepath.Abs(path)
 	if err != nil {
@@ -37,7 +47,7 @@ func Open(path string, config Config) (*Store, error) {
 	}
 	reader.SetMaxOpenConns(config.Readers)
 	reader.SetMaxIdleConns(config.Readers)
-	return &Store{writer: newStatements(writer), reader: newStatements(reader), config: config, owned: true}, nil
+	return &Store{writer: newStatements(writer), reader: newStatements(reader), config: config, owned: true, opened: path}, nil
 }
 
 func handle(path string, config Config, key, value string) (*sql.DB, error) {
@@ -50,7 +60,7 @@ func handle(path string, config Config, key, value string) (*sql.DB, error) {
 
 // dsn is the name by which the driver opens a connection to the file.
 func dsn(path string, config Config, key, value string) string {
-	parameters := url.Values{
+	settings := url.Values{
 		"_busy_timeout": {fmt.Sprint(config.BusyTimeout.Milliseconds())},
 		"_journal_mode": {"WAL"},
 		"_synchronous":  {[]string{Full: "FULL", Normal: "NORMAL"}[config.Synchronous]},
@@ -60,9 +70,9 @@ func dsn(path string, config Config, key, value string) string {
 		key:       {value},
 	}
 	if config.MustExist {
-		parameters.Set("mode", "rw")
+		settings.Set("mode", "rw")
 	}
-	name := url.URL{Scheme: "file", Path: filepath.ToSlash(path), RawQuery: parameters.Encode()}
+	name := url.URL{Scheme: "file", Path: filepath.ToSlash(path), RawQuery: settings.Encode()}
 	return name.String()
 }
 

@@ -4,7 +4,6 @@ import (
 	"context"
 	"database/sql"
 	"errors"
-	"fmt"
 	"sync/atomic"
 
 	"github.com/fencepost-go/fencepost/db"
@@ -16,7 +15,8 @@ type Store struct {
 	writer, reader statements
 	config         Config
 	owned          bool                   // its handles were opened by Open
-	path           atomic.Pointer[string] // once it was asked for
+	opened         string                 // the path that Open was given, absolute
+	path           atomic.Pointer[string] // as SQLite resolved it, once it was asked for
 }
 
 // Schema implements db.Store. The tables carry the name as a prefix.
@@ -51,6 +51,16 @@ func (s statements) prepare(ctx context.Context) (q *gen.Queries, err error) {
 	return q, err
 }
 
+// prepare is that of the statements. A store on a handle that was given learns before which file it is on: inside a transaction it could not ask.
+func (s *Store) prepare(ctx context.Context, on statements) (*gen.Queries, error) {
+	if !s.owned {
+		if _, err := s.file(ctx); err != nil {
+			return nil, err
+		}
+	}
+	return on.prepare(ctx)
+}
+
 func (s statements) close() error {
 	q := <-s.prepared
 	s.prepared <- nil
@@ -65,7 +75,7 @@ func (s statements) close() error {
 func write[T any](ctx context.Context, s *Store, operation func(q *gen.Queries, now int64) (T, error)) (T, error) {
 	return db.Repeat(ctx, func() (T, error) {
 		result, err := in(ctx, s, s.writer, nil, operation)
-		return result, translate(err)
+		return result, s.translate(err)
 	})
 }
 
@@ -73,12 +83,12 @@ func write[T any](ctx context.Context, s *Store, operation func(q *gen.Queries, 
 func read[T any](ctx context.Context, s *Store, operation func(q *gen.Queries, now int64) (T, error)) (T, error) {
 	return db.Repeat(ctx, func() (T, error) {
 		result, err := in(ctx, s, s.reader, &sql.TxOptions{ReadOnly: true}, operation)
-		return result, translate(err)
+		return result, s.translate(err)
 	})
 }
 
 func in[T any](ctx context.Context, s *Store, on statements, options *sql.TxOptions, operation func(*gen.Queries, int64) (T, error)) (result T, err error) {
-	prepared, err := on.prepare(ctx)
+	prepared, err := s.prepare(ctx, on)
 	if err != nil {
 		return result, err
 	}
@@ -106,7 +116,7 @@ func in[T any](ctx context.Context, s *Store, on statements, options *sql.TxOpti
 	return result, tx.Commit()
 }
 
-// check looks at a connection that the store did not open. Its settings are its own, whatever others of the handle have.
+// check refuses a connection that the store did not open and that lacks a setting: no repetition helps. Its settings are its own, whatever others of the handle have.
 func (s *Store) check(ctx context.Context, tx *sql.Tx) error {
 	if s.owned {
 		return nil
@@ -124,11 +134,11 @@ func (s *Store) check(ctx context.Context, tx *sql.Tx) error {
 	case err != nil:
 		return err
 	case journal != "wal":
-		return fmt.Errorf("sqlitedb: the connection has journal_mode %s and needs WAL: open its handle with _pragma=journal_mode(WAL)", journal)
+		return refuse(db.ErrDenied, "the connection has journal_mode %s and needs WAL: open its handle with _pragma=journal_mode(WAL)", journal)
 	case timeout < shortestBusyTimeout.Milliseconds():
-		return fmt.Errorf("sqlitedb: the connection has busy_timeout %d ms and needs 1000 or more: open its handle with _pragma=busy_timeout(10000)", timeout)
+		return refuse(db.ErrDenied, "the connection has busy_timeout %d ms and needs 1000 or more: open its handle with _pragma=busy_timeout(10000)", timeout)
 	case synchronous < needed:
-		return fmt.Errorf("sqlitedb: the connection has synchronous %d and needs %d: open its handle with _pragma=synchronous(%[2]d), or set Config.Synchronous to Normal",
+		return refuse(db.ErrDenied, "the connection has synchronous %d and needs %d: open its handle with _pragma=synchronous(%[2]d), or set Config.Synchronous to Normal",
 			synchronous, needed)
 	}
 	return nil

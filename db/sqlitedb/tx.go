@@ -1,16 +1,19 @@
 package sqlitedb
 
 import (
+	"cmp"
 	"context"
 	"database/sql"
 	"errors"
+	"os"
 
 	"github.com/fencepost-go/fencepost/db"
 	"github.com/fencepost-go/fencepost/db/sqlitedb/internal/gen"
 )
 
-// Tx hands the caller's transaction over to box.Enqueue: one on Store.DB, or on a handle of the caller's own on the same file. The caller commits
-// or rolls back. Enqueue itself never does either and leaves the transaction usable when it refuses an effect. After any other error of a statement
+// Tx hands the caller's transaction over to box.Enqueue: one on Store.DB, or on a handle of the caller's own on the same file. One on another file
+// is refused with db.ErrForeignTx, unless the store is on a handle that was given, has bounded connections and has not run anything yet: it does
+// not know its own file then. The caller commits or rolls back. Enqueue itself never does either and leaves the transaction usable when it refuses an effect. After any other error of a statement
 // that writes, Enqueue's or the caller's own, roll back and return it: SQLite may have ended the transaction itself (a full disk, an interrupt,
 // ON CONFLICT ROLLBACK), and what is run after that is committed at once, by itself. A transaction that was begun as a reader (without
 // _txlock=immediate) and has read before it enqueues gets db.ErrRetry when another has written since: run it again.
@@ -49,33 +52,34 @@ func (t *BoxTx) sqlTx() (*sql.Tx, *Store) {
 // of this process wake at once. An error or a panic of fn rolls back; the error is returned, with db.ErrRetry before it when a statement of fn
 // found the file busy: the whole call may run again. fn must return the error of a statement that failed to write, as Tx says why. An error of the
 // commit means that nothing was committed, unless the disk failed or fn went on after SQLite had ended its transaction: find out by the
-// effect's key. Inside fn use the transaction alone: whatever else waits for the write lock there waits for ever.
+// effect's key. The box that enqueues inside fn must be over the same file, or it answers db.ErrForeignTx. Inside fn use the transaction alone: a
+// call of store.DB() or of the box there that needs the write lock, or the one connection, waits until its ctx ends.
 func InTx(ctx context.Context, store *Store, box db.Committer, fn func(tx *BoxTx) error) error {
 	if store == nil {
 		return errors.New("sqlitedb: store is nil; make one with Open or New")
 	}
-	prepared, err := store.writer.prepare(ctx)
+	prepared, err := store.prepare(ctx, store.writer)
 	if err != nil {
-		return translate(err)
+		return store.translate(err)
 	}
 	tx, err := store.writer.pool.BeginTx(ctx, nil)
 	if err != nil {
-		return translate(err)
+		return store.translate(err)
 	}
 	// After a commit this is a no-op; database/sql rolls back by itself when ctx ends.
 	defer func() { _ = tx.Rollback() }()
 	if err := store.check(ctx, tx); err != nil {
-		return translate(err)
+		return store.translate(err)
 	}
 	if err := prepared.WithTx(tx).BecomeWriter(ctx); err != nil {
-		return translate(err)
+		return store.translate(err)
 	}
 	boxed := &BoxTx{Tx: tx, store: store}
 	if err := fn(boxed); err != nil {
 		return translateCaller(err)
 	}
 	if err := tx.Commit(); err != nil {
-		return translate(err)
+		return store.translate(err)
 	}
 	if box != nil && len(boxed.ids) > 0 {
 		box.Committed(boxed.ids...)
@@ -100,14 +104,19 @@ func callers[T any](ctx context.Context, s *Store, tx db.Tx, operation func(whol
 	}
 	q := gen.New(on)
 	if store == s {
-		prepared, err := s.writer.prepare(ctx) // was done before the transaction began
+		prepared, err := s.prepare(ctx, s.writer) // was done before the transaction began
 		if err != nil {
-			return result, translate(err)
+			return result, s.translate(err)
 		}
 		q = prepared.WithTx(on)
 	}
 	if err := ctx.Err(); err != nil {
 		return result, err
+	}
+	if store != s {
+		if err := s.sameFile(ctx, on); err != nil {
+			return result, err
+		}
 	}
 	whole := context.WithoutCancel(ctx)
 	if _, err := on.ExecContext(whole, "BEGIN"); err == nil { // inside a transaction it is refused
@@ -115,7 +124,7 @@ func callers[T any](ctx context.Context, s *Store, tx db.Tx, operation func(whol
 		return result, errors.Join(errOver, err)
 	}
 	if _, err := on.ExecContext(whole, "SAVEPOINT fencepost"); err != nil {
-		return result, translate(err)
+		return result, s.translate(err)
 	}
 	now, err := q.ReadClock(whole)
 	if err == nil {
@@ -123,8 +132,30 @@ func callers[T any](ctx context.Context, s *Store, tx db.Tx, operation func(whol
 	}
 	if err != nil {
 		_, undone := on.ExecContext(whole, "ROLLBACK TO fencepost; RELEASE fencepost")
-		return result, translate(errors.Join(err, undone))
+		return result, s.translate(errors.Join(err, undone))
 	}
 	_, err = on.ExecContext(whole, "RELEASE fencepost")
-	return result, translate(err)
+	return result, s.translate(err)
+}
+
+// sameFile refuses a transaction on another file than the store's.
+func (s *Store) sameFile(ctx context.Context, tx *sql.Tx) error {
+	own := s.where()
+	if own == "" && s.writer.pool.Stats().MaxOpenConnections == 0 { // else a connection may be free only after this transaction
+		own, _ = s.file(ctx)
+	}
+	theirs, err := mainFile(ctx, tx)
+	if err != nil {
+		return s.translate(err)
+	}
+	if own == "" || own == theirs {
+		return nil
+	}
+	here, ours := os.Stat(own)
+	there, other := os.Stat(theirs)
+	if ours != nil || other == nil && os.SameFile(here, there) {
+		return nil
+	}
+	return refuse(db.ErrForeignTx, "the transaction is on another file, %s: this store is on %s; begin it there, or enqueue with a box over that file",
+		cmp.Or(theirs, "in memory"), own)
 }
