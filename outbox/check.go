@@ -18,12 +18,12 @@ func (b *Box) CheckSchema(ctx context.Context) error {
 	versions, err := b.store.ReadVersion(ctx)
 	switch {
 	case errors.Is(err, db.ErrNoSchema):
-		return failed("check schema", &noSchemaError{b.store.Schema(), err})
+		return failed("check schema", &noSchemaError{b.store.Schema(), b.migrate(), err})
 	case err != nil:
 		return failed("check schema", err)
 	case versions[0] < oldest:
 		return failed("check schema", fmt.Errorf("%w: schema %q is at version %d, this program needs at least %d: %s",
-			ErrSchemaTooOld, b.store.Schema(), versions[0], oldest, migrate(b.store.Schema())))
+			ErrSchemaTooOld, b.store.Schema(), versions[0], oldest, b.migrate()))
 	case versions[0] > newest:
 		return failed("check schema", fmt.Errorf("%w: schema %q is at version %d, this program knows up to %d: run a newer release of it",
 			ErrSchemaTooNew, b.store.Schema(), versions[0], newest))
@@ -33,22 +33,25 @@ func (b *Box) CheckSchema(ctx context.Context) error {
 
 // A noSchemaError says what to do; the cause, which it wraps, has nothing to add.
 type noSchemaError struct {
-	schema string
-	cause  error
+	schema, advice string
+	cause          error
 }
 
 func (e *noSchemaError) Error() string {
-	return fmt.Sprintf("schema %q has no tables: %s", e.schema, migrate(e.schema))
+	return fmt.Sprintf("schema %q has no tables: %s", e.schema, e.advice)
 }
 
 func (e *noSchemaError) Unwrap() error { return e.cause }
 
 // migrate is the advice to do so.
-func migrate(schema string) string {
-	if schema == "outbox" {
-		return "run `fencepost migrate`"
+func (b *Box) migrate() string {
+	if file, ok := b.store.(interface{ DSN() string }); ok {
+		return fmt.Sprintf("run `fencepost migrate --dsn %s`", file.DSN())
 	}
-	return fmt.Sprintf("run `fencepost migrate --schema %s`", schema)
+	if name := b.store.Schema(); name != "outbox" {
+		return fmt.Sprintf("run `fencepost migrate --schema %s`", name)
+	}
+	return "run `fencepost migrate`"
 }
 
 // A Role is what the database role of this process may do.

@@ -253,20 +253,25 @@ type inSchema struct {
 
 func (s inSchema) Schema() string { return s.name }
 
+type inFile struct{ *memdb.Store }
+
+func (inFile) DSN() string { return "sqlite:/srv/shop.db" }
+
 // Before a migration the error says what to do, and no more.
 func TestCheckSchemaWithoutTables(t *testing.T) {
 	t.Parallel()
-	for schema, want := range map[string]string{
-		"outbox":  "outbox: check schema: schema \"outbox\" has no tables: run `fencepost migrate`",
-		"billing": "outbox: check schema: schema \"billing\" has no tables: run `fencepost migrate --schema billing`",
+	bare := memdb.New(memdb.Config{})
+	bare.Hook(memdb.Hook{Before: func(context.Context, memdb.Call) error { return db.ErrNoSchema }})
+	for want, store := range map[string]db.Store{
+		"schema \"outbox\" has no tables: run `fencepost migrate`":                           bare,
+		"schema \"billing\" has no tables: run `fencepost migrate --schema billing`":         inSchema{bare, "billing"},
+		"schema \"outbox\" has no tables: run `fencepost migrate --dsn sqlite:/srv/shop.db`": inFile{bare},
 	} {
-		store := inSchema{memdb.New(memdb.Config{}), schema}
-		store.Hook(memdb.Hook{Before: func(context.Context, memdb.Call) error { return db.ErrNoSchema }})
 		box, err := New(store, Config{})
 		if err != nil {
 			t.Fatal(err)
 		}
-		if err := box.CheckSchema(t.Context()); !errors.Is(err, db.ErrNoSchema) || err.Error() != want {
+		if err := box.CheckSchema(t.Context()); !errors.Is(err, db.ErrNoSchema) || err.Error() != "outbox: check schema: "+want {
 			t.Errorf("got %v, want %s", err, want)
 		}
 	}

@@ -2,8 +2,12 @@ package sender
 
 import (
 	"context"
+	"database/sql"
+	"errors"
 	"path/filepath"
+	"strings"
 	"testing"
+	"time"
 
 	"github.com/fencepost-go/fencepost/db"
 	"github.com/fencepost-go/fencepost/db/dbtest"
@@ -54,4 +58,50 @@ func useFile(r *rig, _ setup) (db.Store, inTx, query, begin) {
 			}
 			return sqlitedb.Tx(tx), tx.Commit, tx.Rollback
 		}
+}
+
+// What no repetition mends ends Run at once, and says what to do.
+func TestRunRefusesAWrongFile(t *testing.T) {
+	t.Parallel()
+	r := fileRig(t)
+	bare, err := sql.Open("sqlite", r.dsn)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer bare.Close()
+	given, err := sqlitedb.New(bare, sqlitedb.Config{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	empty := filepath.Join(t.TempDir(), "empty.db")
+	unmigrated, err := sqlitedb.Open(empty, sqlitedb.Config{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer unmigrated.Close()
+	for says, c := range map[string]struct {
+		store db.Store
+		is    error
+	}{
+		"_pragma=busy_timeout(10000)":              {given, db.ErrDenied},
+		"`fencepost migrate --dsn sqlite:" + empty: {unmigrated, db.ErrNoSchema},
+	} {
+		box, err := outbox.New(c.store, outbox.Config{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		shop, err := box.Consumer("c", "t", outbox.Policy{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		s, err := New(box, shop, Config{Handlers: doing(succeed)})
+		if err != nil {
+			t.Fatal(err)
+		}
+		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+		defer cancel()
+		if err := s.Run(ctx); !errors.Is(err, c.is) || !strings.Contains(err.Error(), says) {
+			t.Errorf("got %v", err)
+		}
+	}
 }
