@@ -75,7 +75,7 @@ func (c *connection) file() (path string, isFile bool, err error) {
 	case !isFile:
 	case c.schema != schemaname.Default:
 		err = usagef("--schema goes with PostgreSQL only: in a file of SQLite there is one set of tables")
-	case path == "" || strings.HasPrefix(path, "//") || strings.HasPrefix(path, "file:") || strings.HasPrefix(path, ":"):
+	case path == "" || strings.HasPrefix(path, "//") || strings.Contains(path, "://") || strings.HasPrefix(path, "file:") || strings.HasPrefix(path, ":"):
 		err = usagef("%s takes a path after sqlite:, as in sqlite:shop.db or sqlite:/var/lib/shop/shop.db", source)
 	}
 	return path, isFile, err
@@ -83,15 +83,34 @@ func (c *connection) file() (path string, isFile bool, err error) {
 
 // openFile makes a store on a file that must be there, unless it may be made.
 func openFile(path string, mayMake bool) (*sqlitedb.Store, error) {
+	store, err := sqlitedb.Open(path, sqlitedb.Config{MustExist: !mayMake}) // which makes nothing yet
+	if err != nil {
+		return nil, usagef("after sqlite: stands a path and nothing else, as in sqlite:shop.db or sqlite:/var/lib/shop/shop.db")
+	}
 	here := path
 	if mayMake {
 		here = filepath.Dir(path)
 	}
-	switch _, err := os.Stat(here); {
-	case mayMake && errors.Is(err, fs.ErrNotExist):
-		return nil, usagef("the folder of the database's file does not exist")
-	case errors.Is(err, fs.ErrNotExist):
-		return nil, usagef("the database's file does not exist; fencepost migrate makes it, with the tables in it")
+	if _, err := os.Stat(here); !errors.Is(err, fs.ErrNotExist) {
+		return store, nil
 	}
-	return sqlitedb.Open(path, sqlitedb.Config{MustExist: !mayMake})
+	named, dsn := " "+fileOf(store), " --dsn "+store.DSN()
+	if strings.ContainsAny(path, "@=") { // which may be a password's connection string
+		named, dsn = "", ""
+	}
+	if err := store.Close(); err != nil {
+		return nil, err
+	}
+	if mayMake {
+		return nil, usagef("the folder of the database's file%s does not exist: make it, or correct the path", named)
+	}
+	return nil, usagef("the database's file%s does not exist: correct the path, or make the file with fencepost migrate%s", named, dsn)
+}
+
+// fileOf is the absolute path of a store's file, "" for one on PostgreSQL.
+func fileOf(store db.Store) string {
+	if file, ok := store.(*sqlitedb.Store); ok {
+		return strings.TrimPrefix(file.DSN(), filePrefix)
+	}
+	return ""
 }

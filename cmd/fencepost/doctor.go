@@ -114,12 +114,13 @@ func (f finding) with(details []string) finding {
 type doctorReport struct {
 	Schema        string    `json:"schema"`
 	ServerVersion string    `json:"server_version"`
+	File          string    `json:"file,omitempty"` // of SQLite
 	Level         level     `json:"level"`
 	Findings      []finding `json:"findings"`
 }
 
 func (d *doctor) examine(ctx context.Context, cmd *cobra.Command, schema string) error {
-	r := doctorReport{Schema: schema, ServerVersion: d.facts["setting"]["server_version"], Level: levelOK}
+	r := doctorReport{Schema: schema, ServerVersion: d.facts["setting"]["server_version"], File: fileOf(d.store), Level: levelOK}
 	for _, check := range []func(context.Context) ([]finding, error){
 		d.version, d.rights, d.indexes, d.durability, d.upkeep, d.health, d.listener, d.lanes, d.heads, d.agreement,
 	} {
@@ -146,7 +147,7 @@ func (d *doctor) examine(ctx context.Context, cmd *cobra.Command, schema string)
 }
 
 func (r doctorReport) text(p *page) {
-	p.linef("schema %s, %s\n", r.Schema, serverName(r.ServerVersion))
+	p.linef("%s\n", heading(r.Schema, r.ServerVersion, r.File))
 	for _, f := range r.Findings {
 		p.levelLinef(f.Level, "%s%s%s", f.Check, strings.Repeat(" ", max(1, 13-len(f.Check))), f.Finding)
 		for _, detail := range f.Details {

@@ -74,7 +74,7 @@ func (d *doctor) report(cmd *cobra.Command, schema string) error {
 			"only a replay leaves dead, and only a purge removes what has ended",
 		}},
 		{"store", []string{
-			serverName(setting["server_version"]),
+			strings.TrimSpace(serverName(setting["server_version"]) + " " + setting["path"]),
 			commits,
 		}},
 		{"identity", []string{

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"fmt"
 	"strconv"
 	"strings"
 )
@@ -19,6 +20,14 @@ func serverName(version string) string {
 		return version
 	}
 	return "PostgreSQL " + version
+}
+
+// heading begins a report on an installation: which it is, and of SQLite in which file.
+func heading(schema, version, file string) string {
+	if file != "" {
+		file = ", " + file
+	}
+	return fmt.Sprintf("schema %s, %s%s", schema, serverName(version), file)
 }
 
 // file looks at the size of the file, of what is free in it, and of its log.

@@ -95,6 +95,8 @@ func readPage(ctx context.Context, box *outbox.Box, scope outbox.Scope, query ou
 type listReport struct {
 	Messages []messageSummary `json:"messages"`
 	Next     string           `json:"next,omitempty"` // absent on the last page
+
+	state outbox.State
 }
 
 type messageSummary struct {
@@ -119,7 +121,7 @@ type messageSummary struct {
 }
 
 func newListReport(state outbox.State, page outbox.Page) listReport {
-	r := listReport{Messages: []messageSummary{}}
+	r := listReport{Messages: []messageSummary{}, state: state}
 	for _, m := range page.Messages {
 		r.Messages = append(r.Messages, newMessageSummary(m))
 	}
@@ -147,9 +149,12 @@ func applies(at time.Time) *time.Time {
 }
 
 func (r listReport) text(p *page) {
-	if len(r.Messages) == 0 {
-		p.linef("no messages")
-	} else {
+	switch {
+	case len(r.Messages) == 0 && r.state == "":
+		p.linef("no open messages; --state delivered, dead, cancelled or expired lists those that were settled")
+	case len(r.Messages) == 0:
+		p.linef("no %s messages", r.state)
+	default:
 		var rows [][]string
 		for _, m := range r.Messages {
 			rows = append(rows, []string{

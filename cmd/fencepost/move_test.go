@@ -389,7 +389,7 @@ func TestMoveCommandLine(t *testing.T) {
 		"--from takes the file to move":        {"--to", dsn},
 		"--from takes the file to move, as":    {"--from", dsn, "--to", dsn},
 		"--from takes a path after sqlite:":    {"--from", "sqlite:", "--to", dsn},
-		"file does not exist":                  {"--from", "sqlite:/" + canary, "--to", dsn},
+		"does not exist: correct the path":     {"--from", "sqlite:/none/shop.db", "--to", dsn},
 		"no database: give --to or set":        {"--from", file.dsn},
 		"--to takes a database of PostgreSQL":  {"--from", file.dsn, "--to", file.dsn},
 		"--to is no connection string":         {"--from", file.dsn, "--to", canary},

@@ -18,6 +18,18 @@ func newExampleFile(t *testing.T) fixture {
 	return f
 }
 
+// Who looks at a file is told which.
+func TestReportsNameTheFile(t *testing.T) {
+	t.Parallel()
+	f := openFileFixture(t)
+	path := strings.TrimPrefix(f.dsn, filePrefix)
+	for _, args := range [][]string{{"status"}, {"doctor"}, {"doctor", "--report"}, {"status", "--json"}, {"doctor", "--json"}} {
+		if out := succeed(t, append(args, "--dsn", f.dsn)...); !strings.Contains(out, path) {
+			t.Errorf("%v does not name %s:\n%s", args, path, out)
+		}
+	}
+}
+
 // Every command works on a file of SQLite as its examples say.
 func TestExamplesOnSQLite(t *testing.T) {
 	t.Parallel()
@@ -42,7 +54,7 @@ func TestMigrateSQLite(t *testing.T) {
 	// Only migrate makes the file.
 	for _, args := range [][]string{{"status"}, {"doctor"}, {"migrate", "--status"}, {"migrate", "--down", "--to", "0", "--yes"}} {
 		r := command(t, append(args, "--dsn", dsn)...)
-		if r.code != exitUsage || !strings.Contains(r.stderr, "does not exist; fencepost migrate makes it") {
+		if r.code != exitUsage || !strings.Contains(r.stderr, "file "+path+" does not exist: correct the path, or make the file with fencepost migrate --dsn sqlite:"+path) {
 			t.Errorf("%v without a file: code %d, %s", args, r.code, r.stderr)
 		}
 	}
@@ -78,18 +90,26 @@ func TestBadSQLitePaths(t *testing.T) {
 	t.Parallel()
 	folder := filepath.Join(t.TempDir(), canary)
 	for want, args := range map[string][]string{
-		"takes a path after sqlite:":           {"status", "--dsn", "sqlite:"},
-		"takes a path after sqlite:, ":         {"status", "--dsn", "sqlite://" + canary + "/shop.db"},
-		"takes a path after sqlite:, as":       {"status", "--dsn", "sqlite::memory:"},
-		"takes a path after sqlite:, as in":    {"migrate", "--dsn", "sqlite:file:" + canary},
-		"--schema goes with PostgreSQL only":   {"status", "--dsn", "sqlite:shop.db", "--schema", "other"},
-		"file does not exist; fencepost migra": {"status", "--dsn", filePrefix + folder},
-		"folder of the database's file does":   {"migrate", "--dsn", filePrefix + filepath.Join(folder, "shop.db")},
+		"takes a path after sqlite:":          {"status", "--dsn", "sqlite:"},
+		"takes a path after sqlite:, ":        {"status", "--dsn", "sqlite://" + canary + "/shop.db"},
+		"takes a path after sqlite:, as":      {"status", "--dsn", "sqlite::memory:"},
+		"takes a path after sqlite:, as in":   {"migrate", "--dsn", "sqlite:file:" + canary},
+		"--schema goes with PostgreSQL only":  {"status", "--dsn", "sqlite:shop.db", "--schema", "other"},
+		"takes a path after sqlite:, as in s": {"migrate", "--dsn", "sqlite:postgres://user:" + canary + "@host/shop"},
+		"a path and nothing else":             {"migrate", "--dsn", "sqlite:shop.db?password=" + canary},
+		"a path and nothing else, as":         {"status", "--dsn", "sqlite:sqlite:" + canary},
+		"file does not exist: correct the":    {"status", "--dsn", filePrefix + folder + "@host"},
+		"folder of the database's file does":  {"migrate", "--dsn", filePrefix + filepath.Join(folder, "a=b.db")},
 	} {
 		r := command(t, args...)
 		if r.code != exitUsage || !strings.Contains(r.stderr, want) || strings.Contains(r.stderr, canary) || r.stdout != "" {
 			t.Errorf("%v: code %d, %s%s", args, r.code, r.stdout, r.stderr)
 		}
+	}
+	folder = filepath.Join(t.TempDir(), "missing")
+	r := command(t, "migrate", "--dsn", filePrefix+filepath.Join(folder, "shop.db"))
+	if want := "file " + filepath.Join(folder, "shop.db") + " does not exist: make it"; r.code != exitUsage || !strings.Contains(r.stderr, want) {
+		t.Errorf("no folder: code %d, %s", r.code, r.stderr)
 	}
 	text := filepath.Join(t.TempDir(), "notes.txt")
 	if err := os.WriteFile(text, []byte(strings.Repeat("no database\n", 100)), 0o600); err != nil {
@@ -106,5 +126,17 @@ func TestSQLiteByEnvironment(t *testing.T) {
 	succeed(t, "status")
 	if r := command(t, "grants"); r.code != exitUsage || !strings.Contains(r.stderr, "no roles") {
 		t.Errorf("grants: code %d, %s", r.code, r.stderr)
+	}
+}
+
+// A list of nothing says of what there is nothing, and where the settled are.
+func TestListOfNothing(t *testing.T) {
+	t.Parallel()
+	f := openFileFixture(t)
+	if out := succeed(t, "list", "--dsn", f.dsn); !strings.HasPrefix(out, "no open messages; --state delivered, dead") {
+		t.Error(out)
+	}
+	if out := succeed(t, "list", "--state", "parked", "--dsn", f.dsn); out != "no parked messages\n" {
+		t.Error(out)
 	}
 }

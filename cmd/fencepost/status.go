@@ -40,7 +40,9 @@ counted over all tenants.`,
 			if err != nil {
 				return err
 			}
-			return output(cmd, newStatusReport(c.schema, stats, pauses))
+			r := newStatusReport(c.schema, stats, pauses)
+			r.File = fileOf(box.Store())
+			return output(cmd, r)
 		})
 	}
 	return cmd
@@ -56,6 +58,7 @@ const (
 type statusReport struct {
 	Schema        string         `json:"schema"`
 	ServerVersion string         `json:"server_version"`
+	File          string         `json:"file,omitempty"` // of SQLite
 	Lanes         []laneStatus   `json:"lanes"`
 	MoreLanes     bool           `json:"more_lanes"`
 	Parked        []parkedStatus `json:"parked"`
@@ -206,7 +209,7 @@ func levelOf[T cmp.Ordered](value, warning, critical T) level {
 }
 
 func (r statusReport) text(p *page) {
-	p.linef("schema %s, %s\n", r.Schema, serverName(r.ServerVersion))
+	p.linef("%s\n", heading(r.Schema, r.ServerVersion, r.File))
 	r.lanes(p)
 	p.linef("\ndead %v, cancelled %v, expired %v", r.Dead, r.Cancelled, r.Expired)
 	for _, parked := range r.Parked {
