@@ -85,6 +85,9 @@ func open(db *sql.DB, config Config) (*installation, error) {
 	var problems []error
 	switch config.Dialect {
 	case Postgres:
+		if onSQLite(db) {
+			problems = append(problems, errors.New("Config.Dialect is Postgres, and the handle is one on SQLite: set Dialect: schema.SQLite"))
+		}
 	case SQLite:
 		in.migrations, in.statements, in.encoding = sqlite, sqliteStatements, "UTF-8"
 		if in.name != schemaname.Default {
@@ -108,6 +111,11 @@ func open(db *sql.DB, config Config) (*installation, error) {
 		return nil, fmt.Errorf("schema: %w", errors.Join(problems...))
 	}
 	return in, nil
+}
+
+// onSQLite reports whether the name of the handle's driver says that it is one for SQLite, whichever.
+func onSQLite(db *sql.DB) bool {
+	return db != nil && strings.Contains(strings.ToLower(fmt.Sprintf("%T", db.Driver())), "sqlite")
 }
 
 // rewrite returns SQL as this installation runs it.

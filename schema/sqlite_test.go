@@ -84,6 +84,23 @@ func TestSQLiteUpDownUp(t *testing.T) {
 	}
 }
 
+// A dialect that was forgotten is said to be, whoever opened the handle, and nothing is made.
+func TestSQLiteForgotten(t *testing.T) {
+	t.Parallel()
+	for name, open := range map[string]func(*testing.T, string) *sql.DB{"store": openFile, "plain": openPlain} {
+		db := open(t, tempFile(t))
+		_, status := schema.Status(t.Context(), db, schema.Config{})
+		for _, err := range []error{status, schema.Up(t.Context(), db, schema.Config{}), schema.Down(t.Context(), db, schema.Config{}, 0)} {
+			if err == nil || !strings.Contains(err.Error(), "set Dialect: schema.SQLite") {
+				t.Errorf("%s: %v", name, err)
+			}
+		}
+		if left := dumpFile(t, db); left != "" {
+			t.Errorf("%s: created\n%s", name, left)
+		}
+	}
+}
+
 func TestSQLiteStatus(t *testing.T) {
 	t.Parallel()
 	db := openFile(t, tempFile(t))
