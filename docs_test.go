@@ -46,7 +46,8 @@ var goBlock = regexp.MustCompile("(?s)```go\n(.*?)```")
 // Every piece of Go in the documentation is compiled, and used below.
 func TestSnippets(t *testing.T) {
 	t.Parallel()
-	compiled := readFile(t, "snippets_test.go") + readFile(t, "snippets_unix_test.go")
+	program := strings.NewReplacer("package sqlitedb_test", "package main", "func Example()", "func main()")
+	compiled := readFile(t, "snippets_test.go") + readFile(t, "snippets_unix_test.go") + program.Replace(readFile(t, "db/sqlitedb/example_test.go"))
 	for name, page := range pages(t) {
 		for _, block := range goBlock.FindAllStringSubmatch(page, -1) {
 			if !strings.Contains(compiled, block[1]) {
