@@ -1,10 +1,9 @@
 package janitor
 
 import (
-	"errors"
-	"fmt"
 	"time"
 
+	"github.com/fencepost-go/fencepost/internal/refusal"
 	"github.com/fencepost-go/fencepost/outbox"
 )
 
@@ -63,17 +62,10 @@ func (c Config) withDefaults() Config {
 
 // check finds every problem of a Config with its defaults.
 func (c Config) check() error {
-	var found []error
-	between := func(field string, value, least, most time.Duration) {
-		if value < least || value > most {
-			found = append(found, &outbox.InvalidError{Field: field, Problem: fmt.Sprintf("is %v, not between %v and %v", value, least, most)})
-		}
-	}
+	var found refusal.Problems
 	kept := func(field string, value time.Duration) {
 		if value < shortest {
-			found = append(found, &outbox.InvalidError{
-				Field: field, Problem: fmt.Sprintf("is %v, must be at least %v; KeepForever keeps for ever", value, shortest),
-			})
+			found.Addf(field, "is %v, must be at least %v; KeepForever keeps for ever", value, shortest)
 		}
 	}
 	kept("Delivered", c.Delivered)
@@ -82,14 +74,12 @@ func (c Config) check() error {
 	kept("Expired", c.Expired)
 	kept("Audit", c.Audit)
 	kept("Grace", c.Grace)
-	between("Every", c.Every, time.Second, day)
-	between("Measure", c.Measure, time.Second, day)
-	between("Timeout", c.Timeout, 100*time.Millisecond, time.Hour)
+	found.Lasting("Every", c.Every, time.Second, day)
+	found.Lasting("Measure", c.Measure, time.Second, day)
+	found.Lasting("Timeout", c.Timeout, 100*time.Millisecond, time.Hour)
 	if c.Pause != NoPause {
-		between("Pause", c.Pause, 0, time.Minute)
+		found.Lasting("Pause", c.Pause, 0, time.Minute)
 	}
-	if c.Batch < 1 || c.Batch > mostBatch {
-		found = append(found, &outbox.InvalidError{Field: "Batch", Problem: fmt.Sprintf("is %d, not between 1 and %d", c.Batch, mostBatch)})
-	}
-	return errors.Join(found...)
+	found.Between("Batch", c.Batch, 1, mostBatch)
+	return found.Err()
 }

@@ -6,6 +6,8 @@ import (
 	"errors"
 	"math"
 	"time"
+
+	"github.com/fencepost-go/fencepost/internal/content"
 )
 
 // RetryDelay is the delay of a message after its nth failure, as a settle gives it: the base, shortened by up to the jitter. The same message
@@ -54,7 +56,7 @@ func curve(initial, limit time.Duration, n int) time.Duration {
 func spread(m Message, n int) float64 {
 	hash := sha256.New()
 	for _, part := range []string{m.Tenant, m.Consumer, m.Key} {
-		writePart(hash, []byte(part))
+		content.Write(hash, []byte(part))
 	}
 	_ = binary.Write(hash, binary.BigEndian, int64(n))
 	const bits = 53 // what a float64 holds exactly

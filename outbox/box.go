@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"github.com/fencepost-go/fencepost/db"
+	"github.com/fencepost-go/fencepost/internal/bounds"
 )
 
 // Bounds. Each stands in the schema as a CHECK too.
@@ -12,13 +13,12 @@ const (
 	// DefaultMaxPayload is the largest payload in bytes unless Config.MaxPayload says otherwise.
 	DefaultMaxPayload = 64 << 10
 
-	largestPayload = 1 << 20
-	maxAttempts    = 10_000
-	maxBatch       = 1_000 // rows of one statement, and what one operator call may touch
-	maxName        = 128
-	maxKey         = 255
-	maxReason      = 4 << 10
-	maxLastError   = 256
+	maxAttempts  = 10_000
+	maxBatch     = 1_000 // rows of one statement, and what one operator call may touch
+	maxName      = bounds.Name
+	maxKey       = bounds.Key
+	maxReason    = bounds.Reason
+	maxLastError = 256
 )
 
 // Config of a Box. The zero Config is a good one.
@@ -63,8 +63,8 @@ func New(store db.Store, config Config) (*Box, error) {
 	policy := config.Policy.or(defaultPolicy)
 	policy.check(&found)
 	maxPayload := first(config.MaxPayload, DefaultMaxPayload)
-	if maxPayload < 1 || maxPayload > largestPayload {
-		found.addf("MaxPayload", "is %d, not between 1 and %d bytes", config.MaxPayload, largestPayload)
+	if maxPayload < 1 || maxPayload > bounds.LargestPayload {
+		found.addf("MaxPayload", "is %d, not between 1 and %d bytes", config.MaxPayload, bounds.LargestPayload)
 	}
 	found.kinds(config.Kinds)
 	kinds := distinct(config.Kinds)

@@ -15,7 +15,7 @@ func (b *Box) Cancel(ctx context.Context, scope Scope, ids []int64, by By) ([]Ac
 		verb: "cancel", done: StateCancelled, missed: NotOpen, unknown: NotFound, ends: true,
 		run: func(ids []int64, by By) ([]int64, error) {
 			return b.store.CancelOpen(ctx, db.CancelOpenParams{
-				Ids: ids, AllTenants: scope.all, Scope: scope.names(), Actor: by.Actor, Reason: by.Reason,
+				Ids: ids, AllTenants: scope.all, Scope: scope.Names(), Actor: by.Actor, Reason: by.Reason,
 			})
 		},
 	})

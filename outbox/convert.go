@@ -21,11 +21,3 @@ func ageMicros(age time.Duration) int64 {
 
 // stored is an instant as every database keeps it.
 func stored(at time.Time) time.Time { return at.UTC().Truncate(time.Microsecond) }
-
-// bytesOf makes nil empty: drivers differ in what they return for no bytes.
-func bytesOf(b []byte) []byte {
-	if b == nil {
-		return []byte{}
-	}
-	return b
-}

@@ -4,6 +4,8 @@ import (
 	"encoding/hex"
 	"maps"
 	"testing"
+
+	"github.com/fencepost-go/fencepost/internal/content"
 )
 
 func sampleEffect() Effect {
@@ -72,7 +74,7 @@ func TestMetadataSurvives(t *testing.T) {
 	for _, metadata := range []map[string]string{
 		nil, {"a": ""}, {"<&>": "\u2028 \\ \" \t\n\x01"}, {"é": "日本", "z": "1", "a": "2"},
 	} {
-		text, err := encodeMetadata(metadata)
+		text, err := content.EncodeMetadata(metadata)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -80,7 +82,7 @@ func TestMetadataSurvives(t *testing.T) {
 			t.Errorf("%q came back as %q", metadata, got)
 		}
 	}
-	if text, _ := encodeMetadata(map[string]string{"b": "2", "a": "1"}); text != `{"a":"1","b":"2"}` {
+	if text, _ := content.EncodeMetadata(map[string]string{"b": "2", "a": "1"}); text != `{"a":"1","b":"2"}` {
 		t.Errorf("encoded as %s", text)
 	}
 	log := &recorder{}

@@ -66,7 +66,7 @@ type laneSeed struct {
 }
 
 func laneSeeds(query LaneQuery) []laneSeed {
-	tenants := query.Scope.names()
+	tenants := query.Scope.Names()
 	if query.Scope.all {
 		tenants = []string{""}
 	}

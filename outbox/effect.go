@@ -1,11 +1,10 @@
 package outbox
 
 import (
-	"fmt"
-	"maps"
 	"slices"
-	"strings"
 	"time"
+
+	"github.com/fencepost-go/fencepost/internal/bounds"
 )
 
 // An Effect is what a producer records. Texts are compared bytewise and stored as given; a blank one is refused, where it may be empty
@@ -42,12 +41,6 @@ type Effect struct {
 	SourceEventID  string
 }
 
-const (
-	maxMetadata      = 64
-	maxMetadataBytes = 8 << 10
-	maxSourceEventID = 64
-)
-
 var (
 	earliest = time.Date(2000, 1, 1, 0, 0, 0, 0, time.UTC)
 	forever  = time.Date(9999, 12, 31, 0, 0, 0, 0, time.UTC)
@@ -64,10 +57,8 @@ func (b *Box) checkEffect(found *problems, e Effect) {
 	}
 	found.required("Key", e.Key, maxKey)
 	found.optional("OrderKey", e.OrderKey, maxName)
-	if len(e.Payload) > b.maxPayload {
-		found.addf("Payload", "has %d bytes, at most %d are allowed", len(e.Payload), b.maxPayload)
-	}
-	found.metadata(e.Metadata)
+	bounds.CheckPayload(e.Payload, b.maxPayload, found.on("Payload"))
+	bounds.CheckMetadata(e.Metadata, found.add)
 	if e.Delay < 0 {
 		found.addf("Delay", "is negative: %v", e.Delay)
 	}
@@ -83,30 +74,5 @@ func (b *Box) checkEffect(found *problems, e Effect) {
 	if e.SourcePosition < 0 {
 		found.addf("SourcePosition", "is negative: %d", e.SourcePosition)
 	}
-	found.text("SourceEventID", e.SourceEventID, maxSourceEventID)
-}
-
-func (p *problems) metadata(metadata map[string]string) {
-	if len(metadata) > maxMetadata {
-		p.addf("Metadata", "has %d entries, at most %d are allowed", len(metadata), maxMetadata)
-		return
-	}
-	size := 0
-	for name, value := range metadata {
-		size += len(name) + len(value)
-	}
-	if size > maxMetadataBytes {
-		p.addf("Metadata", "has %d bytes, at most %d are allowed", size, maxMetadataBytes)
-		return
-	}
-	for _, name := range slices.Sorted(maps.Keys(metadata)) {
-		switch {
-		case strings.TrimSpace(name) == "":
-			p.add("Metadata", "has a blank name")
-		case slices.Contains(reserved, name):
-			p.addf("Metadata", "has %q, which the library sets", name)
-		}
-		p.text("Metadata", name, maxMetadataBytes)
-		p.text(fmt.Sprintf("Metadata[%q]", name), metadata[name], maxMetadataBytes)
-	}
+	found.text("SourceEventID", e.SourceEventID, bounds.EventID)
 }

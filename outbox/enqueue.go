@@ -8,6 +8,7 @@ import (
 	"slices"
 
 	"github.com/fencepost-go/fencepost/db"
+	"github.com/fencepost-go/fencepost/internal/content"
 )
 
 const (
@@ -193,7 +194,7 @@ func (r *enqueueRun) params(batch []int) (db.EnqueueParams, error) {
 	var p db.EnqueueParams
 	for _, i := range batch {
 		e := &r.effects[i]
-		metadata, err := encodeMetadata(traced(e.Metadata, r.trace))
+		metadata, err := content.EncodeMetadata(traced(e.Metadata, r.trace))
 		if err != nil {
 			return p, err
 		}
@@ -206,7 +207,7 @@ func (r *enqueueRun) params(batch []int) (db.EnqueueParams, error) {
 		p.Priorities = append(p.Priorities, e.Priority)
 		p.Digests = append(p.Digests, r.digests[i][:])
 		p.Metadatas = append(p.Metadatas, metadata)
-		p.Payloads = append(p.Payloads, bytesOf(e.Payload))
+		p.Payloads = append(p.Payloads, content.Bytes(e.Payload))
 		p.SourcePositions = append(p.SourcePositions, e.SourcePosition)
 		p.SourceEventIds = append(p.SourceEventIds, e.SourceEventID)
 		p.MaxAges = append(p.MaxAges, ageMicros(first(e.MaxAge, r.box.policy.MaxAge)))

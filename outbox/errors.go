@@ -43,12 +43,12 @@ type InvalidError struct {
 	Field string
 	// Problem says what is wrong and which bound holds, without the refused text.
 	Problem string
-
-	batch bool
+	// Batch says that the call had a batch.
+	Batch bool
 }
 
 func (e *InvalidError) Error() string {
-	if e.batch {
+	if e.Batch {
 		return fmt.Sprintf("[%d] %s %s", e.Index, e.Field, e.Problem)
 	}
 	return e.Field + " " + e.Problem

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/fencepost-go/fencepost/db"
+	"github.com/fencepost-go/fencepost/internal/content"
 )
 
 // A LeasePlan says which lanes to lease from, in which order, and how much.
@@ -64,7 +65,7 @@ func (b *Box) LeaseLanes(ctx context.Context, plan LeasePlan) (Pass, error) {
 	token := newToken()
 	params := db.LeaseDueParams{
 		AllTenants:   plan.Scope.all,
-		Scope:        plan.Scope.names(),
+		Scope:        plan.Scope.Names(),
 		Consumer:     plan.Consumer.name,
 		Target:       plan.Consumer.target,
 		Lease:        length,
@@ -154,7 +155,7 @@ func (b *Box) newMessage(c *Consumer, row db.LeaseSuccessorsRow, token [16]byte)
 		Key:            row.Key,
 		OrderKey:       row.OrderKey,
 		Priority:       int16(row.Priority),
-		Payload:        bytesOf(row.Payload),
+		Payload:        content.Bytes(row.Payload),
 		Metadata:       b.metadataOf(row.ID, row.Metadata),
 		SourcePosition: row.SourcePosition,
 		SourceEventID:  row.SourceEventID,

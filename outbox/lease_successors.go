@@ -57,7 +57,7 @@ func (b *Box) leaseSuccessors(ctx context.Context, plan SuccessorPlan, keys []or
 		Target:       plan.Consumer.target,
 		LongestLease: micros(db.LongestLease),
 		AllTenants:   plan.Scope.all,
-		Scope:        plan.Scope.names(),
+		Scope:        plan.Scope.Names(),
 		MaxRows:      int32(len(keys)),
 		Token:        token[:],
 		Worker:       plan.Worker,

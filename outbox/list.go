@@ -123,7 +123,7 @@ var lists = map[State]func(context.Context, db.Store, Scope, ListQuery, int32) (
 
 func listOpen(ctx context.Context, store db.Store, scope Scope, query ListQuery, limit int32) ([]db.ListOpenRow, error) {
 	rows, err := store.ListOpen(ctx, db.ListOpenParams{
-		AfterID: query.From.ID, Examine: listExamine(limit), AllTenants: scope.all, Scope: scope.names(),
+		AfterID: query.From.ID, Examine: listExamine(limit), AllTenants: scope.all, Scope: scope.Names(),
 		Consumer: query.Filter.Consumer, Target: query.Filter.Target, Kind: query.Filter.Kind, State: string(query.State), MaxRows: limit,
 	})
 	slices.SortFunc(rows, func(a, b db.ListOpenRow) int { return cmp.Compare(a.ID, b.ID) })
@@ -132,7 +132,7 @@ func listOpen(ctx context.Context, store db.Store, scope Scope, query ListQuery,
 
 func listDelivered(ctx context.Context, store db.Store, scope Scope, query ListQuery, limit int32) ([]db.ListOpenRow, error) {
 	found, err := store.ListDelivered(ctx, db.ListDeliveredParams{
-		BeforeID: cmp.Or(query.From.ID, math.MaxInt64), Examine: listExamine(limit), AllTenants: scope.all, Scope: scope.names(),
+		BeforeID: cmp.Or(query.From.ID, math.MaxInt64), Examine: listExamine(limit), AllTenants: scope.all, Scope: scope.Names(),
 		Consumer: query.Filter.Consumer, Target: query.Filter.Target, Kind: query.Filter.Kind, MaxRows: limit,
 	})
 	rows := make([]db.ListOpenRow, len(found))
@@ -150,7 +150,7 @@ func listUndelivered(ctx context.Context, store db.Store, scope Scope, query Lis
 	}
 	found, err := store.ListUndelivered(ctx, db.ListUndeliveredParams{
 		Outcome: string(query.State), BeforeAt: stored(from.At), BeforeID: from.ID, Examine: listExamine(limit),
-		AllTenants: scope.all, Scope: scope.names(),
+		AllTenants: scope.all, Scope: scope.Names(),
 		Consumer: query.Filter.Consumer, Target: query.Filter.Target, Kind: query.Filter.Kind, MaxRows: limit,
 	})
 	rows := make([]db.ListOpenRow, len(found))

@@ -2,9 +2,11 @@ package outbox
 
 import (
 	"context"
-	"encoding/json"
 	"maps"
 	"strings"
+
+	"github.com/fencepost-go/fencepost/internal/bounds"
+	"github.com/fencepost-go/fencepost/internal/content"
 )
 
 // maxTrace bounds the trace context in bytes. Beside the longest metadata of a caller, each byte escaped, it still fits the column.
@@ -17,9 +19,9 @@ func (b *Box) traceOf(ctx context.Context) map[string]string {
 		return nil
 	}
 	trace, size := map[string]string{}, 0
-	for _, name := range reserved {
+	for _, name := range bounds.Reserved {
 		value := given[name]
-		if value == "" || strings.IndexByte(value, 0) >= 0 || invalidUTF8(value) >= 0 || size+len(name)+len(value) > maxTrace {
+		if value == "" || strings.IndexByte(value, 0) >= 0 || bounds.InvalidUTF8(value) >= 0 || size+len(name)+len(value) > maxTrace {
 			continue
 		}
 		trace[name] = value
@@ -38,25 +40,12 @@ func traced(metadata, trace map[string]string) map[string]string {
 	return all
 }
 
-// encodeMetadata gives the text that is stored: a JSON object with sorted keys, or nothing for none.
-func encodeMetadata(metadata map[string]string) (string, error) {
-	if len(metadata) == 0 {
-		return "", nil
-	}
-	text, err := json.Marshal(metadata)
-	return string(text), err
-}
-
-// metadataOf reads what encodeMetadata wrote. Only a row written by hand can hold anything else; it must not poison the batch it is leased
+// metadataOf reads stored metadata. Only a row written by hand can hold anything else; it must not poison the batch it is leased
 // with, so its message goes on without metadata.
 func (b *Box) metadataOf(id int64, text string) map[string]string {
-	if text == "" {
-		return nil
-	}
-	var metadata map[string]string
-	if err := json.Unmarshal([]byte(text), &metadata); err != nil {
+	metadata, ok := content.DecodeMetadata(text)
+	if !ok {
 		b.log.Warn("metadata is not a JSON object of strings", "id", id)
-		return nil
 	}
 	return metadata
 }

@@ -153,8 +153,8 @@ func TestPropagateNeverFails(t *testing.T) {
 		trace = map[string]string{"traceparent": "00-1", "baggage": test.baggage}
 		longest := effect(fmt.Sprint(i))
 		longest.Metadata = map[string]string{}
-		for n := range maxMetadata {
-			longest.Metadata[fmt.Sprintf("%02d", n)] = strings.Repeat("\x01", maxMetadataBytes/maxMetadata-2)
+		for n := range 64 {
+			longest.Metadata[fmt.Sprintf("%02d", n)] = strings.Repeat("\x01", 8<<10/64-2)
 		}
 		got := b.show(b.enqueue(longest)[0].ID).Metadata
 		if got["traceparent"] != "00-1" || got["baggage"] != test.want || got["63"] != longest.Metadata["63"] {

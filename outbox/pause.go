@@ -5,10 +5,11 @@ import (
 	"time"
 
 	"github.com/fencepost-go/fencepost/db"
+	"github.com/fencepost-go/fencepost/internal/bounds"
 )
 
 // Any is the wildcard of a LanePattern; no name may be it.
-const Any = "*"
+const Any = bounds.Any
 
 // A LanePattern names the lanes that a pause stops. Each name may be Any; an empty one is refused, but for the tenant "".
 type LanePattern struct {
@@ -79,7 +80,7 @@ func (b *Box) Pauses(ctx context.Context, scope Scope) ([]Pause, error) {
 	if err := found.refused(ctx); err != nil {
 		return nil, failed("pauses", err)
 	}
-	rows, err := b.store.ListPauses(ctx, db.ListPausesParams{AllTenants: scope.all, Scope: scope.names()})
+	rows, err := b.store.ListPauses(ctx, db.ListPausesParams{AllTenants: scope.all, Scope: scope.Names()})
 	if err != nil {
 		return nil, failed("pauses", err)
 	}

@@ -26,7 +26,7 @@ func (b *Box) PurgeDelivered(ctx context.Context, scope Scope, from Cursor, keep
 		return Sweep{}, failed("purge delivered", err)
 	}
 	rows, err := b.store.PurgeDelivered(ctx, db.PurgeDeliveredParams{
-		SchemaName: b.store.Schema(), AllTenants: scope.all, Scope: scope.names(),
+		SchemaName: b.store.Schema(), AllTenants: scope.all, Scope: scope.Names(),
 		AfterID: from.ID, MaxRows: int32(min(limit, maxBatch)), Keep: micros(keep),
 	})
 	var sweep Sweep
@@ -49,7 +49,7 @@ func (b *Box) PurgeUndelivered(ctx context.Context, scope Scope, state State, fr
 		return Sweep{}, failed("purge undelivered", err)
 	}
 	rows, err := b.store.PurgeUndelivered(ctx, db.PurgeUndeliveredParams{
-		SchemaName: b.store.Schema(), AllTenants: scope.all, Scope: scope.names(), Outcome: string(state),
+		SchemaName: b.store.Schema(), AllTenants: scope.all, Scope: scope.Names(), Outcome: string(state),
 		AfterAt: from.At, AfterID: from.ID, MaxRows: int32(min(limit, maxBatch)), Keep: micros(keep),
 	})
 	var sweep Sweep
@@ -69,7 +69,7 @@ func (b *Box) PurgeAudit(ctx context.Context, scope Scope, from Cursor, keep tim
 		return Sweep{}, failed("purge audit", err)
 	}
 	rows, err := b.store.PurgeAudit(ctx, db.PurgeAuditParams{
-		SchemaName: b.store.Schema(), AllTenants: scope.all, Scope: scope.names(),
+		SchemaName: b.store.Schema(), AllTenants: scope.all, Scope: scope.Names(),
 		AfterID: from.ID, MaxRows: int32(min(limit, maxBatch)), Keep: micros(keep),
 	})
 	var sweep Sweep
@@ -91,7 +91,7 @@ func (b *Box) ExpireUnleased(ctx context.Context, scope Scope, from Cursor, grac
 		return Sweep{}, failed("expire unleased", err)
 	}
 	rows, err := b.store.ExpireUnleased(ctx, db.ExpireUnleasedParams{
-		SchemaName: b.store.Schema(), AllTenants: scope.all, Scope: scope.names(),
+		SchemaName: b.store.Schema(), AllTenants: scope.all, Scope: scope.Names(),
 		AfterID: from.ID, Examine: int32(min(examine, expireExamine)), Grace: micros(grace),
 	})
 	var sweep Sweep

@@ -28,7 +28,7 @@ func (b *Box) CountOld(ctx context.Context, scope Scope, from Cursor, keep Perio
 		return nil, Cursor{}, failed("count old", err)
 	}
 	rows, err := b.store.CountOld(ctx, db.CountOldParams{
-		AllTenants: scope.all, Scope: scope.names(), AfterID: from.ID, MaxRows: int32(min(limit, maxBatch)),
+		AllTenants: scope.all, Scope: scope.Names(), AfterID: from.ID, MaxRows: int32(min(limit, maxBatch)),
 		KeepDelivered: micros(keep.Delivered), KeepDead: micros(keep.Dead),
 		KeepCancelled: micros(keep.Cancelled), KeepExpired: micros(keep.Expired),
 	})
@@ -54,7 +54,7 @@ func (b *Box) CountOverdue(ctx context.Context, scope Scope, from Cursor, grace 
 		return Sweep{}, failed("count overdue", err)
 	}
 	rows, err := b.store.CountOverdue(ctx, db.CountOverdueParams{
-		AllTenants: scope.all, Scope: scope.names(), AfterID: from.ID, Examine: int32(min(examine, expireExamine)), Grace: micros(grace),
+		AllTenants: scope.all, Scope: scope.Names(), AfterID: from.ID, Examine: int32(min(examine, expireExamine)), Grace: micros(grace),
 	})
 	var sweep Sweep
 	for _, row := range rows {

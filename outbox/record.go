@@ -45,25 +45,25 @@ func (r *settleRun) record(ctx context.Context, v verb, places []int) (map[int64
 		if policy.DropDelivered {
 			ids, err = store.SettleDropped(ctx, db.SettleDroppedParams{
 				Ids: args.ids, Tokens: args.tokens, Consumer: r.consumer.name, Target: r.consumer.target,
-				AllTenants: r.scope.all, Scope: r.scope.names(), AcceptLate: policy.AcceptLate,
+				AllTenants: r.scope.all, Scope: r.scope.Names(), AcceptLate: policy.AcceptLate,
 			})
 			break
 		}
 		ids, err = store.SettleDelivered(ctx, db.SettleDeliveredParams{
 			Ids: args.ids, Tokens: args.tokens, Consumer: r.consumer.name, Target: r.consumer.target,
-			AllTenants: r.scope.all, Scope: r.scope.names(), AcceptLate: policy.AcceptLate,
+			AllTenants: r.scope.all, Scope: r.scope.Names(), AcceptLate: policy.AcceptLate,
 			Results: args.results,
 		})
 	case verbBury:
 		ids, err = store.SettleDead(ctx, db.SettleDeadParams{
 			Ids: args.ids, Tokens: args.tokens, Consumer: r.consumer.name, Target: r.consumer.target,
-			AllTenants: r.scope.all, Scope: r.scope.names(), BlockOnDead: policy.BlockOnDead,
+			AllTenants: r.scope.all, Scope: r.scope.Names(), BlockOnDead: policy.BlockOnDead,
 			Causes: args.causes, Reasons: args.reasons,
 		})
 	case verbPark:
 		ids, err = store.SettleParked(ctx, db.SettleParkedParams{
 			Ids: args.ids, Tokens: args.tokens, Consumer: r.consumer.name, Target: r.consumer.target,
-			AllTenants: r.scope.all, Scope: r.scope.names(),
+			AllTenants: r.scope.all, Scope: r.scope.Names(),
 			LastErrors: args.lastErrors,
 		})
 	default:
@@ -79,7 +79,7 @@ func (r *settleRun) record(ctx context.Context, v verb, places []int) (map[int64
 func (r *settleRun) retry(ctx context.Context, args settleArrays, unspent bool) (map[int64]db.SettleRetryRow, error) {
 	rows, err := r.box.store.SettleRetry(ctx, db.SettleRetryParams{
 		Ids: args.ids, Tokens: args.tokens, Consumer: r.consumer.name, Target: r.consumer.target,
-		AllTenants: r.scope.all, Scope: r.scope.names(), BlockOnDead: r.consumer.policy.BlockOnDead,
+		AllTenants: r.scope.all, Scope: r.scope.Names(), BlockOnDead: r.consumer.policy.BlockOnDead,
 		MaxAges: args.maxAges, Delays: args.delays, Unspent: unspent, Unsures: args.unsures,
 		LastErrors: args.lastErrors, Reasons: args.agedReasons,
 	})

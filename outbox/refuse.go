@@ -13,7 +13,7 @@ type problems struct {
 }
 
 func (p *problems) add(field, problem string) {
-	p.found = append(p.found, &InvalidError{Index: p.index, Field: field, Problem: problem, batch: p.batch})
+	p.found = append(p.found, &InvalidError{Index: p.index, Field: field, Problem: problem, Batch: p.batch})
 }
 
 func (p *problems) addf(field, format string, args ...any) {

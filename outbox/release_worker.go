@@ -22,7 +22,7 @@ func (b *Box) ReleaseWorker(ctx context.Context, scope Scope, worker string, by 
 	}
 	count := 0
 	params := db.ReleaseWorkerParams{
-		Examine: releaseExamine, Worker: worker, AllTenants: scope.all, Scope: scope.names(), Actor: by.Actor, Reason: by.Reason,
+		Examine: releaseExamine, Worker: worker, AllTenants: scope.all, Scope: scope.Names(), Actor: by.Actor, Reason: by.Reason,
 	}
 	for {
 		rows, err := b.store.ReleaseWorker(ctx, params)

@@ -113,7 +113,7 @@ func scopeOf(messages []Message, places []int) Scope {
 
 // findFates says what stands for the given ids, rising and distinct.
 func (b *Box) findFates(ctx context.Context, scope Scope, ids []int64) (map[int64]db.FindFatesRow, error) {
-	rows, err := b.store.FindFates(ctx, db.FindFatesParams{Ids: ids, AllTenants: scope.all, Scope: scope.names()})
+	rows, err := b.store.FindFates(ctx, db.FindFatesParams{Ids: ids, AllTenants: scope.all, Scope: scope.Names()})
 	if err != nil {
 		return nil, err
 	}

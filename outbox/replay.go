@@ -36,7 +36,7 @@ func (b *Box) Replay(ctx context.Context, scope Scope, ids []int64, attempts Att
 		verb: "replay", done: StatePending, missed: NotDead, unknown: NotDead,
 		run: func(ids []int64, by By) ([]int64, error) {
 			return b.store.ReplayDead(ctx, db.ReplayDeadParams{
-				Ids: ids, AllTenants: scope.all, Scope: scope.names(), Reset: attempts == ResetAttempts, Actor: by.Actor, Reason: by.Reason,
+				Ids: ids, AllTenants: scope.all, Scope: scope.Names(), Reset: attempts == ResetAttempts, Actor: by.Actor, Reason: by.Reason,
 			})
 		},
 	})

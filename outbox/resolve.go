@@ -39,11 +39,11 @@ func (b *Box) Resolve(ctx context.Context, scope Scope, ids []int64, as Resoluti
 	op.run = func(ids []int64, by By) ([]int64, error) {
 		if as == AsRetry {
 			return b.store.ResolveRetry(ctx, db.ResolveRetryParams{
-				Ids: ids, AllTenants: scope.all, Scope: scope.names(), Actor: by.Actor, Reason: by.Reason,
+				Ids: ids, AllTenants: scope.all, Scope: scope.Names(), Actor: by.Actor, Reason: by.Reason,
 			})
 		}
 		return b.store.ResolveSettled(ctx, db.ResolveSettledParams{
-			Ids: ids, AllTenants: scope.all, Scope: scope.names(), Actor: by.Actor, Reason: by.Reason,
+			Ids: ids, AllTenants: scope.all, Scope: scope.Names(), Actor: by.Actor, Reason: by.Reason,
 			Outcome: string(op.done), BlockOnDead: as == AsDeadBlocking, LongestLease: micros(db.LongestLease),
 		})
 	}

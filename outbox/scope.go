@@ -24,14 +24,14 @@ func Tenants(names ...string) Scope {
 
 // Includes says whether the scope covers a tenant.
 func (s Scope) Includes(tenant string) bool {
-	return s.all || slices.Contains(s.names(), tenant)
+	return s.all || slices.Contains(s.Names(), tenant)
 }
 
 // All says whether the scope is AllTenants.
 func (s Scope) All() bool { return s.all }
 
-// names are the tenants that the statements compare with; empty for all.
-func (s Scope) names() []string {
+// Names are the tenants that statements compare with; empty for all.
+func (s Scope) Names() []string {
 	switch {
 	case s.all:
 		return []string{}
@@ -40,6 +40,13 @@ func (s Scope) names() []string {
 	default:
 		return s.tenants
 	}
+}
+
+// Check is the error of a call with this scope; nil when it is one to call with.
+func (s Scope) Check() error {
+	var found problems
+	s.check(&found)
+	return found.err()
 }
 
 func (s Scope) check(p *problems) {

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/fencepost-go/fencepost/db"
+	"github.com/fencepost-go/fencepost/internal/content"
 )
 
 // Details are all that is known of a message, its content included: think before showing that to somebody.
@@ -37,7 +38,7 @@ func (b *Box) Show(ctx context.Context, scope Scope, id int64) (Details, error) 
 	if err := found.refused(ctx); err != nil {
 		return Details{}, failed("show", err)
 	}
-	rows, err := b.store.ShowMessage(ctx, db.ShowMessageParams{ID: id, AllTenants: scope.all, Scope: scope.names()})
+	rows, err := b.store.ShowMessage(ctx, db.ShowMessageParams{ID: id, AllTenants: scope.all, Scope: scope.Names()})
 	if err != nil {
 		return Details{}, failed("show", err)
 	}
@@ -64,7 +65,7 @@ func (b *Box) newDetails(row db.ShowMessageRow) Details {
 		SourceEventID:  row.SourceEventID,
 		Digest:         row.Digest,
 		Metadata:       b.metadataOf(row.ID, row.Metadata),
-		Payload:        bytesOf(row.Payload),
+		Payload:        content.Bytes(row.Payload),
 		Result:         row.Result,
 		Worker:         row.Worker,
 	}

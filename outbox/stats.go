@@ -67,7 +67,7 @@ func (b *Box) Stats(ctx context.Context, scope Scope) (Stats, error) {
 
 func (b *Box) countLanes(ctx context.Context, scope Scope, stats *Stats) error {
 	rows, err := b.store.CountLanes(ctx, db.CountLanesParams{
-		Cap: CountCap, AllTenants: scope.all, Scope: scope.names(), MaxRows: maxBatch, AfterPriority: db.FirstPriority,
+		Cap: CountCap, AllTenants: scope.all, Scope: scope.Names(), MaxRows: maxBatch, AfterPriority: db.FirstPriority,
 	})
 	stats.MoreLanes = len(rows) == maxBatch
 	for _, row := range rows {
@@ -83,7 +83,7 @@ func (b *Box) countLanes(ctx context.Context, scope Scope, stats *Stats) error {
 }
 
 func (b *Box) countParked(ctx context.Context, scope Scope, stats *Stats) error {
-	rows, err := b.store.CountParked(ctx, db.CountParkedParams{AllTenants: scope.all, Scope: scope.names(), Cap: CountCap})
+	rows, err := b.store.CountParked(ctx, db.CountParkedParams{AllTenants: scope.all, Scope: scope.Names(), Cap: CountCap})
 	for _, row := range rows {
 		stats.Parked = append(stats.Parked, ParkedCount(row))
 	}

@@ -11,6 +11,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/fencepost-go/fencepost/db"
+	"github.com/fencepost-go/fencepost/internal/refusal"
 	"github.com/fencepost-go/fencepost/outbox"
 )
 
@@ -96,89 +97,53 @@ func (c Config) kinds() []string { return slices.Sorted(maps.Keys(c.Handlers)) }
 
 // check finds every problem of a Config with its defaults.
 func (c Config) check() error {
-	var found problems
-	found.between("Slots", c.Slots, 1, maxSlots)
-	found.between("Batch", c.Batch, 1, maxBatch)
-	found.lease("Lease", c.Lease, c)
-	found.lasting("LongestHold", c.LongestHold, 0, maxHold)
-	found.lasting("Poll", c.Poll, minPoll, maxPoll)
+	var found refusal.Problems
+	found.Between("Slots", c.Slots, 1, maxSlots)
+	found.Between("Batch", c.Batch, 1, maxBatch)
+	checkLease(&found, "Lease", c.Lease, c)
+	found.Lasting("LongestHold", c.LongestHold, 0, maxHold)
+	found.Lasting("Poll", c.Poll, minPoll, maxPoll)
 	if c.Drain < 0 {
-		found.addf("Drain", "is negative: %v", c.Drain)
+		found.Addf("Drain", "is negative: %v", c.Drain)
 	} else if shortest := c.shortestLease(); c.Drain > shortest {
-		found.addf("Drain", "of %v must not exceed the shortest Lease of %v", c.Drain, shortest)
+		found.Addf("Drain", "of %v must not exceed the shortest Lease of %v", c.Drain, shortest)
 	}
 	if strings.TrimSpace(c.Name) == "" || len(c.Name) > maxName || !utf8.ValidString(c.Name) || strings.ContainsRune(c.Name, 0) {
-		found.addf("Name", "is blank, longer than %d bytes, or no text", maxName)
+		found.Addf("Name", "is blank, longer than %d bytes, or no text", maxName)
 	}
 	for _, kind := range c.kinds() {
 		c.Handlers[kind].check(fmt.Sprintf("Handlers[%q].", kind), c, &found)
 	}
-	return found.err()
+	return found.Err()
 }
 
-func (h Handler) check(prefix string, c Config, found *problems) {
+func (h Handler) check(prefix string, c Config, found *refusal.Problems) {
 	switch {
 	case h.Do == nil && h.DoResult == nil:
-		found.addf(prefix+"Do", "is nil, and so is DoResult")
+		found.Addf(prefix+"Do", "is nil, and so is DoResult")
 	case h.Do != nil && h.DoResult != nil:
-		found.addf(prefix+"DoResult", "is set beside Do")
+		found.Addf(prefix+"DoResult", "is set beside Do")
 	}
 	if h.Lease != c.Lease {
-		found.lease(prefix+"Lease", h.Lease, c)
+		checkLease(found, prefix+"Lease", h.Lease, c)
 	}
 	if h.MaxAge < 0 {
-		found.addf(prefix+"MaxAge", "is negative: %v", h.MaxAge)
+		found.Addf(prefix+"MaxAge", "is negative: %v", h.MaxAge)
 	}
 	if h.Timeout < 0 {
-		found.addf(prefix+"Timeout", "is negative: %v", h.Timeout)
+		found.Addf(prefix+"Timeout", "is negative: %v", h.Timeout)
 	} else if h.Timeout > c.LongestHold {
-		found.addf(prefix+"Timeout", "of %v must not exceed the LongestHold of %v", h.Timeout, c.LongestHold)
+		found.Addf(prefix+"Timeout", "of %v must not exceed the LongestHold of %v", h.Timeout, c.LongestHold)
 	}
 	if h.UnknownOnTimeout && h.Timeout == 0 {
-		found.addf(prefix+"UnknownOnTimeout", "needs a Timeout")
+		found.Addf(prefix+"UnknownOnTimeout", "needs a Timeout")
 	}
 }
 
-// problems are all that is wrong with one Config.
-type problems []error
-
-func (p *problems) addf(field, format string, args ...any) {
-	*p = append(*p, &outbox.InvalidError{Field: field, Problem: fmt.Sprintf(format, args...)})
-}
-
-func (p problems) err() error {
-	if len(p) == 0 {
-		return nil
-	}
-	return p
-}
-
-func (p problems) Error() string {
-	texts := make([]string, len(p))
-	for i, err := range p {
-		texts[i] = err.Error()
-	}
-	return strings.Join(texts, "; ")
-}
-
-func (p problems) Unwrap() []error { return p }
-
-func (p *problems) between(field string, value, least, most int) {
-	if value < least || value > most {
-		p.addf(field, "is %d, not between %d and %d", value, least, most)
-	}
-}
-
-func (p *problems) lasting(field string, value, least, most time.Duration) {
-	if value < least || value > most {
-		p.addf(field, "is %v, not between %v and %v", value, least, most)
-	}
-}
-
-func (p *problems) lease(field string, lease time.Duration, c Config) {
-	p.lasting(field, lease, minLease, db.LongestLease)
+func checkLease(found *refusal.Problems, field string, lease time.Duration, c Config) {
+	found.Lasting(field, lease, minLease, db.LongestLease)
 	if lease > c.LongestHold {
-		p.addf(field, "of %v must not exceed the LongestHold of %v", lease, c.LongestHold)
+		found.Addf(field, "of %v must not exceed the LongestHold of %v", lease, c.LongestHold)
 	}
 }
 
