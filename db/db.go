@@ -12,7 +12,7 @@ import (
 	"time"
 )
 
-// A Store runs every operation. Methods of Enqueuer run in the caller's transaction; all others run each in a transaction of their own, and a
+// A Store runs every operation. Methods of Enqueuer, Appender and Claimer run in the caller's transaction; all others run each in a transaction of their own, and a
 // driver repeats those a bounded number of times when the server refuses them for a serialization failure or a deadlock.
 // All methods may be called from several goroutines at once.
 type Store interface {
@@ -24,7 +24,11 @@ type Store interface {
 	Inspector
 	Worker
 	Doctor
+	Appender
+	Streamer
+	Claimer
 	Notifier
+	Transactor
 
 	// SchemaRange gives the oldest and the newest version of the schema that this driver's statements work with.
 	SchemaRange() (oldest, newest int64)
@@ -41,6 +45,16 @@ type Notifier interface {
 	// before the first call of woken and returns ErrDeafListener when its own hint does not come back (a transaction pooler in between).
 	// woken must not block.
 	Listen(ctx context.Context, woken func()) error
+}
+
+// A Transactor runs functions in transactions that the store begins.
+type Transactor interface {
+	// Transact begins a transaction at READ COMMITTED, runs fn, and commits; an error or a panic of fn rolls back. tx works with this store's
+	// methods and with the driver's way to reach it (pgxdb.EventHandler and its like), for as long as fn runs. Errors are those of fn, or of the
+	// commit; of a commit whose answer is lost nobody knows whether it happened. ErrRetry comes before the error when the whole may run again.
+	Transact(ctx context.Context, fn func(tx Tx) error) error
+	// Connections is how many transactions of the store can be open at once, 0 when more than that only wait.
+	Connections() int
 }
 
 // A Tx is a caller's open transaction, made by the driver that knows it (pgxdb.Tx, sqldb.Tx, or the BoxTx of their InTx). A pool or a plain
@@ -96,6 +110,22 @@ const LongestLease = time.Hour
 // FreeToken is the token of a message that nobody holds.
 var FreeToken = make([]byte, 16)
 
+// Standings of a place in the stream of events.
+const (
+	StandingGood     = 0 // the stream goes on there
+	StandingUnknown  = 1 // no such place in this incarnation
+	StandingExpired  = 2 // what followed it was purged
+	StandingRestored = 3 // the tables come out of a dump: AdoptStream
+)
+
+// States of a claim.
+const (
+	ClaimHeld      = 0
+	ClaimCompleted = 1
+	ClaimFailed    = 2 // free to be claimed again
+	ClaimRejected  = 3
+)
+
 // Fates of the rows that LeaseDue returns.
 const (
 	FateRefused = 0 // its order key is leased or blocked
@@ -110,6 +140,6 @@ const FirstPriority = -32769
 
 // The versions of the schema that the statements in queries/ work with.
 const (
-	OldestSchema = 1
-	NewestSchema = 1
+	OldestSchema = 2
+	NewestSchema = 2
 )

@@ -158,11 +158,22 @@ type Purger interface {
 	// Guard: lock, scope, strictly older than the cut-off. Index: audit_pkey. Locks: the janitor's, then the audit rows.
 	PurgeAudit(ctx context.Context, arg PurgeAuditParams) ([]PurgeAuditRow, error)
 
+	// PurgeClaims removes claims that ended more than keep microseconds ago, oldest first, looking at those that ended after a place, at most
+	// max_rows of them. It returns the last place it looked at and how many it removed there and before; nothing when there was none to look at.
+	// Guard: lock, scope, ended, strictly older than the cut-off. Index: claim_ended, claim_pkey. Locks: the janitor's, then claim rows.
+	PurgeClaims(ctx context.Context, arg PurgeClaimsParams) ([]PurgeClaimsRow, error)
+
 	// PurgeDelivered removes delivered messages settled more than keep microseconds ago, oldest id first, looking at the settlements above
 	// after_id, at most max_rows of them. It returns the removed ids and, last, the last id it looked at with removed false.
 	// Guard: lock, scope, outcome delivered, strictly older than the cut-off. Index: settlement_pkey, message_pkey. Locks: the janitor's, then
 	// settlement rows in id order, skipping locked ones, then message rows.
 	PurgeDelivered(ctx context.Context, arg PurgeDeliveredParams) ([]PurgeDeliveredRow, error)
+
+	// PurgeEvents removes the oldest events of the stream, at most max_rows, those recorded more than keep microseconds ago and no further than every named
+	// reader came (with force: whatever they did), and marks the place. It stops at the first event that stays, so that the mark tells all that is gone.
+	// Guard: lock, the incarnation's row its own, horizon, strictly older than the cut-off, readers. Index: event_order, event_pkey. Locks: the
+	// janitor's, then the incarnation's row and the event rows.
+	PurgeEvents(ctx context.Context, arg PurgeEventsParams) ([]PurgeEventsRow, error)
 
 	// PurgeUndelivered removes messages of one outcome (dead, cancelled or expired) settled more than keep microseconds ago, oldest first, looking
 	// at those settled after (after_at, after_id), at most max_rows of them. A key that a purged dead message blocked is free again. It returns
@@ -256,6 +267,83 @@ type Doctor interface {
 	// age of the oldest snapshot leaves out: whether all sessions show theirs, and the age in microseconds of the oldest prepared transaction (session).
 	// schema_name is the schema's. Guard: none. Index: the catalogue's. Locks: none.
 	ReadSurroundings(ctx context.Context, arg ReadSurroundingsParams) ([]ReadSurroundingsRow, error)
+}
+
+// Appender is the part of Store that queries/postgres/append.sql serves.
+type Appender interface {
+	// AppendEvents stores the events of one call and answers with one row per input, in input order. Positions are drawn in input order; rows are
+	// inserted in the order of their identity, so that two overlapping batches cannot deadlock. An id that exists is left alone and reported as
+	// not stored: FindEvents says why. Of one id given twice the first is stored. No row comes back when the tables were restored from a dump and
+	// AdoptStream has not run since.
+	// Guard: the unique constraint (tenant, event_id); the incarnation's row is its own. A caller at REPEATABLE READ or above gets 40001 on a
+	// concurrent duplicate. Index: event_id_unique to detect duplicates; plain inserts otherwise. Locks: the rows it inserts.
+	AppendEvents(ctx context.Context, tx Tx, arg AppendEventsParams) ([]AppendEventsRow, error)
+
+	// FindEvents says what stands under the given ids: for the events that AppendEvents did not store. It runs as a second statement, since the
+	// first cannot see the winner of a race.
+	// Guard: exact (tenant, event_id). Index: event_id_unique. Locks: none.
+	FindEvents(ctx context.Context, tx Tx, arg FindEventsParams) ([]FindEventsRow, error)
+
+	// SaveReader remembers how far a named reader came, if it stands where the caller thinks (from_*, zeros for a reader that has saved nothing
+	// yet); no row comes back when it does not.
+	// Guard: name and place. Index: reader_pkey. Locks: the reader's row.
+	SaveReader(ctx context.Context, tx Tx, arg SaveReaderParams) ([]string, error)
+}
+
+// Streamer is the part of Store that queries/postgres/stream.sql serves.
+type Streamer interface {
+	// AdoptStream makes the tables of a restored dump this server's own: a new incarnation, whose events come after all that is there. Nothing
+	// happens to one that is its own already; the id that comes back is the current one.
+	// Guard: the row's own xmin. Index: incarnation_pkey, event_order. Locks: the incarnation's row.
+	AdoptStream(ctx context.Context) ([]string, error)
+
+	// FindReaders lists the named readers and where they stand, in the order of their names: those named, or all after a name.
+	// Guard: names. Index: reader_pkey. Locks: none.
+	FindReaders(ctx context.Context, arg FindReadersParams) ([]FindReadersRow, error)
+
+	// ReadEnd gives the place after which nothing is to be read yet; its rows are as the closing row of ReadEvents.
+	// Guard: horizon. Index: event_order. Locks: none.
+	ReadEnd(ctx context.Context) ([]ReadEndRow, error)
+
+	// ReadEvents reads on after a place: at most max_rows events of the scope, types and streams (no types or streams: all), none that starts beyond
+	// max_bytes of payload, looking at no more than examine. The closing row comes last: the place to go on after, and how the given one stands (standing):
+	// 0 the stream goes on there, 1 no such place in this incarnation, 2 what followed it was purged, 3 the tables were restored from a dump: AdoptStream.
+	// No event comes unless it is 0. An empty incarnation is the place before the oldest event there is.
+	// Guard: incarnation, scope, horizon. Index: event_order; event_pkey for the given place. Locks: none.
+	ReadEvents(ctx context.Context, arg ReadEventsParams) ([]ReadEventsRow, error)
+
+	// ReadSource reads one event by all that names it. A committed one is found whatever the horizon.
+	// Guard: position, id and tenant. Index: event_pkey. Locks: none.
+	ReadSource(ctx context.Context, arg ReadSourceParams) ([]ReadSourceRow, error)
+
+	// RemoveReader forgets a named reader, so that retention waits for it no longer.
+	// Guard: exact name. Index: reader_pkey. Locks: the reader's row.
+	RemoveReader(ctx context.Context, arg RemoveReaderParams) ([]string, error)
+}
+
+// Claimer is the part of Store that queries/postgres/claim.sql serves.
+type Claimer interface {
+	// Claim takes a key that nobody has claimed yet; no row comes back when somebody has: FindClaims says how it stands.
+	// Guard: the primary key. A caller at REPEATABLE READ or above gets 40001 on a concurrent claim. Index: claim_pkey. Locks: the row.
+	Claim(ctx context.Context, tx Tx, arg ClaimParams) ([]ClaimRow, error)
+
+	// EndClaim records what came of a claim: completed with its result, failed or rejected with a reason. A claim that is over but not taken by
+	// anybody is still its holder's.
+	// Guard: key and token, held. Index: claim_pkey. Locks: the row.
+	EndClaim(ctx context.Context, tx Tx, arg EndClaimParams) ([]int64, error)
+
+	// FindClaims says how the given keys stand. over: held, but longer than its holder asked for.
+	// Guard: exact (tenant, scope, key). Index: claim_pkey. Locks: none.
+	FindClaims(ctx context.Context, tx Tx, arg FindClaimsParams) ([]FindClaimsRow, error)
+
+	// RecordClaim claims a key and ends the claim at once, completed or rejected: a receipt, written in the transaction of the work itself. No row comes
+	// back when the key is taken.
+	// Guard: the primary key. A caller at REPEATABLE READ or above gets 40001 on a concurrent claim. Index: claim_pkey. Locks: the row.
+	RecordClaim(ctx context.Context, tx Tx, arg RecordClaimParams) ([]int64, error)
+
+	// TakeClaim takes over a claim that failed, or whose holder let its time run out.
+	// Guard: key, digest, failed or over. Index: claim_pkey. Locks: the row.
+	TakeClaim(ctx context.Context, tx Tx, arg TakeClaimParams) ([]TakeClaimRow, error)
 }
 
 // EnqueueParams are the arguments of Enqueue.
@@ -672,6 +760,29 @@ type PurgeAuditRow struct {
 	Busy    bool
 }
 
+// PurgeClaimsParams are the arguments of PurgeClaims.
+type PurgeClaimsParams struct {
+	SchemaName  string
+	Keep        int64
+	AfterAt     time.Time
+	AfterTenant string
+	AfterScope  string
+	AfterKey    string
+	MaxRows     int32
+	AllTenants  bool
+	Tenants     []string
+}
+
+// PurgeClaimsRow is a row that PurgeClaims returns.
+type PurgeClaimsRow struct {
+	EndedAt time.Time
+	Tenant  string
+	Scope   string
+	Key     string
+	Removed int64
+	Busy    bool
+}
+
 // PurgeDeliveredParams are the arguments of PurgeDelivered.
 type PurgeDeliveredParams struct {
 	SchemaName string
@@ -686,6 +797,20 @@ type PurgeDeliveredParams struct {
 type PurgeDeliveredRow struct {
 	ID      int64
 	Removed bool
+	Busy    bool
+}
+
+// PurgeEventsParams are the arguments of PurgeEvents.
+type PurgeEventsParams struct {
+	SchemaName string
+	Keep       int64
+	Force      bool
+	MaxRows    int32
+}
+
+// PurgeEventsRow is a row that PurgeEvents returns.
+type PurgeEventsRow struct {
+	Removed int64
 	Busy    bool
 }
 
@@ -1027,4 +1152,207 @@ type ReadSurroundingsRow struct {
 	Section string
 	Name    string
 	Value   string
+}
+
+// AppendEventsParams are the arguments of AppendEvents.
+type AppendEventsParams struct {
+	Tenants   []string
+	Streams   []string
+	Types     []string
+	EventIds  []string
+	Digests   [][]byte
+	Metadatas []string
+	Payloads  [][]byte
+}
+
+// AppendEventsRow is a row that AppendEvents returns.
+type AppendEventsRow struct {
+	Position int64
+	Stored   bool
+}
+
+// FindEventsParams are the arguments of FindEvents.
+type FindEventsParams struct {
+	Tenants  []string
+	EventIds []string
+	Digests  [][]byte
+}
+
+// FindEventsRow is a row that FindEvents returns.
+type FindEventsRow struct {
+	Ordinal    int32
+	Position   int64
+	SameDigest bool
+}
+
+// SaveReaderParams are the arguments of SaveReader.
+type SaveReaderParams struct {
+	Name              string
+	Incarnation       string
+	TransactionID     int64
+	Position          int64
+	Digest            []byte
+	FromPosition      int64
+	FromTransactionID int64
+}
+
+// FindReadersParams are the arguments of FindReaders.
+type FindReadersParams struct {
+	AllNames  bool
+	Names     []string
+	AfterName string
+	MaxRows   int32
+}
+
+// FindReadersRow is a row that FindReaders returns.
+type FindReadersRow struct {
+	Name          string
+	Incarnation   string
+	TransactionID int64
+	Position      int64
+	Digest        []byte
+	SavedAt       time.Time
+}
+
+// ReadEndRow is a row that ReadEnd returns.
+type ReadEndRow struct {
+	Position      int64
+	TransactionID int64
+	Digest        []byte
+	Incarnation   string
+	Standing      int16
+}
+
+// ReadEventsParams are the arguments of ReadEvents.
+type ReadEventsParams struct {
+	Incarnation        string
+	AfterTransactionID int64
+	AfterPosition      int64
+	AfterDigest        []byte
+	Examine            int32
+	AllTenants         bool
+	Scope              []string
+	Types              []string
+	Streams            []string
+	MaxRows            int32
+	MaxBytes           int64
+}
+
+// ReadEventsRow is a row that ReadEvents returns.
+type ReadEventsRow struct {
+	Position      int64
+	TransactionID int64
+	RecordedAt    time.Time
+	Tenant        string
+	Stream        string
+	Type          string
+	EventID       string
+	Digest        []byte
+	Metadata      string
+	Payload       []byte
+	Incarnation   string
+	Standing      int16
+	Closing       bool
+}
+
+// ReadSourceParams are the arguments of ReadSource.
+type ReadSourceParams struct {
+	Position int64
+	EventID  string
+	Tenant   string
+}
+
+// ReadSourceRow is a row that ReadSource returns.
+type ReadSourceRow struct {
+	Position      int64
+	TransactionID int64
+	RecordedAt    time.Time
+	Tenant        string
+	Stream        string
+	Type          string
+	EventID       string
+	Digest        []byte
+	Metadata      string
+	Payload       []byte
+}
+
+// RemoveReaderParams are the arguments of RemoveReader.
+type RemoveReaderParams struct {
+	Name string
+}
+
+// ClaimParams are the arguments of Claim.
+type ClaimParams struct {
+	Tenant string
+	Scope  string
+	Key    string
+	Digest []byte
+	Token  []byte
+	Hold   int64
+}
+
+// ClaimRow is a row that Claim returns.
+type ClaimRow struct {
+	Epoch     int64
+	HeldUntil int64
+}
+
+// EndClaimParams are the arguments of EndClaim.
+type EndClaimParams struct {
+	State  int16
+	Reason string
+	Result []byte
+	Tenant string
+	Scope  string
+	Key    string
+	Token  []byte
+}
+
+// FindClaimsParams are the arguments of FindClaims.
+type FindClaimsParams struct {
+	Tenants []string
+	Scopes  []string
+	Keys    []string
+	Digests [][]byte
+}
+
+// FindClaimsRow is a row that FindClaims returns.
+type FindClaimsRow struct {
+	Ordinal    int32
+	SameDigest bool
+	State      int16
+	Epoch      int64
+	ClaimedAt  int64
+	HeldUntil  int64
+	EndedAt    int64
+	Over       bool
+	Reason     string
+	Result     string
+	Digest     string
+}
+
+// RecordClaimParams are the arguments of RecordClaim.
+type RecordClaimParams struct {
+	Tenant string
+	Scope  string
+	Key    string
+	Digest []byte
+	State  int16
+	Reason string
+}
+
+// TakeClaimParams are the arguments of TakeClaim.
+type TakeClaimParams struct {
+	Token  []byte
+	Hold   int64
+	Tenant string
+	Scope  string
+	Key    string
+	Digest []byte
+}
+
+// TakeClaimRow is a row that TakeClaim returns.
+type TakeClaimRow struct {
+	Epoch     int64
+	HeldUntil int64
 }

@@ -16,6 +16,8 @@ const (
 	expired   = "expired"
 	acts      = "audit"
 	workers   = "workers"
+	events    = "events"
+	claims    = "claims"
 )
 
 // states of the classes whose messages are removed.
@@ -52,6 +54,12 @@ func (j *Janitor) walks() []*walk {
 			n, err := j.box.PurgeWorkers(ctx, c.workers(), limit)
 			return outbox.Sweep{Count: n}, err
 		}},
+		{events, c.Events, func(ctx context.Context, _ outbox.Cursor, limit int) (outbox.Sweep, error) {
+			return j.box.PurgeEvents(ctx, c.Events, c.ForceEvents, limit)
+		}},
+		{claims, c.Claims, func(ctx context.Context, from outbox.Cursor, limit int) (outbox.Sweep, error) {
+			return j.box.PurgeClaims(ctx, c.Scope, from, c.Claims, limit)
+		}},
 	} {
 		if w.keep != KeepForever {
 			all = append(all, &walk{class: w.class, sweep: w.sweep})
@@ -64,7 +72,7 @@ func (j *Janitor) walks() []*walk {
 func (r *Report) of(class string) *int {
 	return map[string]*int{
 		overdue: &r.Overdue, delivered: &r.Purged.Delivered, dead: &r.Purged.Dead, cancelled: &r.Purged.Cancelled, expired: &r.Purged.Expired,
-		acts: &r.Acts, workers: &r.Workers,
+		acts: &r.Acts, workers: &r.Workers, events: &r.Events, claims: &r.Claims,
 	}[class]
 }
 

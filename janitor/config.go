@@ -17,6 +17,13 @@ type Config struct {
 	Delivered, Dead, Cancelled, Expired time.Duration
 	// Audit says for how long operators' acts are kept. Default 365 days. At least a minute, or KeepForever.
 	Audit time.Duration
+	// Events says for how long events are kept. Default KeepForever; else at least a minute. Events are never removed beyond what a named reader
+	// of them has yet to read, unless ForceEvents is set. The stream is one of all tenants, so that this needs outbox.AllTenants as Scope.
+	Events      time.Duration
+	ForceEvents bool
+	// Claims says for how long claims are kept in the ledger after they ended, receipts of a bus's handlers among them. Default 60 days, or Dead
+	// if that is longer. At least Dead, or KeepForever: a dead message that is replayed relies on its receipts.
+	Claims time.Duration
 	// Grace is for how long after its maximum age a message that nobody ever leased is left pending, so that a sender which was down finds
 	// it and says why it died. Default 24 h; at least a minute.
 	Grace time.Duration
@@ -48,11 +55,14 @@ const (
 func (c Config) withDefaults() Config {
 	for field, otherwise := range map[*time.Duration]time.Duration{
 		&c.Delivered: 7 * day, &c.Dead: 30 * day, &c.Cancelled: 30 * day, &c.Expired: 30 * day, &c.Audit: 365 * day,
-		&c.Grace: day, &c.Every: time.Minute, &c.Measure: 15 * time.Second, &c.Pause: 20 * time.Millisecond, &c.Timeout: 5 * time.Second,
+		&c.Events: KeepForever, &c.Grace: day, &c.Every: time.Minute, &c.Measure: 15 * time.Second, &c.Pause: 20 * time.Millisecond, &c.Timeout: 5 * time.Second,
 	} {
 		if *field == 0 {
 			*field = otherwise
 		}
+	}
+	if c.Claims == 0 {
+		c.Claims = max(60*day, c.Dead)
 	}
 	if c.Batch == 0 {
 		c.Batch = mostBatch
@@ -73,6 +83,14 @@ func (c Config) check() error {
 	kept("Cancelled", c.Cancelled)
 	kept("Expired", c.Expired)
 	kept("Audit", c.Audit)
+	kept("Events", c.Events)
+	if c.Events != KeepForever && !c.Scope.All() {
+		found.Add("Events", "are those of all tenants: they are purged with Scope outbox.AllTenants only")
+	}
+	kept("Claims", c.Claims)
+	if c.Claims < c.Dead {
+		found.Addf("Claims", "is %v, must be at least as long as Dead, %v: a dead message that is replayed relies on its receipts", c.Claims, c.Dead)
+	}
 	kept("Grace", c.Grace)
 	found.Lasting("Every", c.Every, time.Second, day)
 	found.Lasting("Measure", c.Measure, time.Second, day)

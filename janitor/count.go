@@ -7,8 +7,8 @@ import (
 	"github.com/fencepost-go/fencepost/outbox"
 )
 
-// Count goes over all rows and counts what RunOnce would remove and settle as expired now; it changes nothing. Acts and Workers are not
-// counted. Retryable.
+// Count goes over all rows and counts what RunOnce would remove and settle as expired now; it changes nothing. Acts, Workers,
+// Events and Claims are not counted. Retryable.
 func (j *Janitor) Count(ctx context.Context) (Report, error) {
 	var report Report
 	err := j.count(ctx, func(ctx context.Context, from outbox.Cursor) (outbox.Cursor, error) {

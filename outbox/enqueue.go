@@ -49,6 +49,15 @@ func (b *Box) EnqueueMany(ctx context.Context, tx db.Tx, effects []Effect) (Rece
 	return b.enqueue(ctx, tx, effects, &found)
 }
 
+// Check finds everything that Enqueue would refuse about the effects, without a statement: for code that has to know before it begins.
+func (b *Box) Check(effects ...Effect) error {
+	var found problems
+	for i, effect := range effects {
+		b.checkEffect(found.at(i), effect)
+	}
+	return failed("check", found.err())
+}
+
 func (b *Box) enqueue(ctx context.Context, tx db.Tx, effects []Effect, found *problems) (Receipts, error) {
 	if err := found.refused(ctx); err != nil {
 		return nil, failed("enqueue", err)

@@ -30,6 +30,8 @@ type ListQuery struct {
 type Cursor struct {
 	At time.Time
 	ID int64
+
+	claim [3]string // tenant, scope and key, where claims are walked over
 }
 
 // A Page is part of a list: open messages by rising id, delivered ones by falling id, the others by falling time of settlement.

@@ -9,9 +9,9 @@ import (
 
 // A Sweep is one step of a walk that purges or expires.
 type Sweep struct {
-	// Count of messages removed, or expired.
+	// Count of rows removed, or expired.
 	Count int
-	// Last is the place of the last message that was removed, or expired; zero for none.
+	// Last is the place of the last one that was removed, or expired; zero for none.
 	Last Cursor
 	// Next is where the walk goes on; zero when it is at its end and starts over.
 	Next Cursor
@@ -124,6 +124,44 @@ func (b *Box) PurgeWorkers(ctx context.Context, keep time.Duration, limit int) (
 	}
 	ids, err := b.store.PurgeWorkers(ctx, db.PurgeWorkersParams{Keep: micros(keep), MaxRows: int32(min(limit, maxBatch))})
 	return len(ids), failed("purge workers", err)
+}
+
+// PurgeEvents removes the oldest events of the stream, those recorded longer than keep ago, and no further than every named reader of
+// the stream came, or with force whatever they did. It stops at the first event that stays, so it always begins at the front. An event may be the
+// source of messages that are kept longer: their source is not found then. limit is as in PurgeDelivered. One statement.
+func (b *Box) PurgeEvents(ctx context.Context, keep time.Duration, force bool, limit int) (Sweep, error) {
+	if err := refusePurge(ctx, AllTenants, keep); err != nil || limit <= 0 {
+		return Sweep{}, failed("purge events", err)
+	}
+	rows, err := b.store.PurgeEvents(ctx, db.PurgeEventsParams{
+		SchemaName: b.store.Schema(), Keep: micros(keep), Force: force, MaxRows: int32(min(limit, maxBatch)),
+	})
+	var sweep Sweep
+	for _, row := range rows {
+		sweep.Count, sweep.Busy = sweep.Count+int(row.Removed), sweep.Busy || row.Busy
+	}
+	return sweep, failed("purge events", err)
+}
+
+// PurgeClaims removes claims that ended longer than keep ago, oldest first from a place on, looking at no more than limit of them. A key
+// that is removed can be claimed anew. limit is as in PurgeDelivered. One statement.
+func (b *Box) PurgeClaims(ctx context.Context, scope Scope, from Cursor, keep time.Duration, limit int) (Sweep, error) {
+	if err := refusePurge(ctx, scope, keep); err != nil || limit <= 0 {
+		return Sweep{}, failed("purge claims", err)
+	}
+	rows, err := b.store.PurgeClaims(ctx, db.PurgeClaimsParams{
+		SchemaName: b.store.Schema(), AllTenants: scope.all, Tenants: scope.Names(), Keep: micros(keep), MaxRows: int32(min(limit, maxBatch)),
+		AfterAt: from.At, AfterTenant: from.claim[0], AfterScope: from.claim[1], AfterKey: from.claim[2],
+	})
+	var sweep Sweep
+	for _, row := range rows {
+		sweep.Count += int(row.Removed)
+		sweep.add(false, row.Busy, Cursor{At: row.EndedAt.UTC(), claim: [3]string{row.Tenant, row.Scope, row.Key}})
+	}
+	if sweep.Count > 0 {
+		sweep.Last = sweep.Next
+	}
+	return sweep, failed("purge claims", err)
 }
 
 // refusePurge never lets a period that was forgotten remove everything.

@@ -58,11 +58,7 @@ func migrateOnSignal() error {
 	if os.Getenv(nextVariable) == "" {
 		return schema.Up(context.Background(), db, schema.Config{})
 	}
-	core, err := fs.ReadFile(schema.FS, "postgres/00001_core.sql")
-	if err != nil {
-		return err
-	}
-	return schema.UpFiles(context.Background(), db, schema.Config{LockTimeout: time.Hour}, nextAfter(core))
+	return schema.UpFiles(context.Background(), db, schema.Config{LockTimeout: time.Hour}, next())
 }
 
 type migrator struct {
@@ -107,7 +103,7 @@ func TestC63ReplicasBootstrapAtOnce(t *testing.T) {
 	}
 	single := connect(t, pgtest.New(t))
 	fresh := dump(t, single, "outbox")
-	if err := schema.UpFiles(t.Context(), single, schema.Config{}, next(t)); err != nil {
+	if err := schema.UpFiles(t.Context(), single, schema.Config{}, next()); err != nil {
 		t.Fatal(err)
 	}
 	upgraded := dump(t, single, "outbox")
@@ -120,8 +116,8 @@ func TestC63ReplicasBootstrapAtOnce(t *testing.T) {
 		versions string
 		want     string
 	}{
-		{"empty database", rounds, pgtest.Empty, nextVariable + "=", "{0,1}", fresh},
-		{"previous version", rounds / 5, pgtest.New, nextVariable + "=1", "{0,1,2}", upgraded},
+		{"empty database", rounds, pgtest.Empty, nextVariable + "=", versionsTo(schema.Newest()), fresh},
+		{"previous version", rounds / 5, pgtest.New, nextVariable + "=1", versionsTo(schema.Newest() + 1), upgraded},
 	} {
 		t.Run(start.name, func(t *testing.T) {
 			for round := range start.rounds {
@@ -142,7 +138,7 @@ func TestC63ReplicasBootstrapAtOnce(t *testing.T) {
 					}
 					db := connect(t, dsn)
 					equalDumps(t, dump(t, db, "outbox"), start.want)
-					versions := query[string](t, db, "SELECT array_agg(version_id ORDER BY id)::text FROM outbox.schema_version")
+					versions := query[string](t, db, appliedVersions)
 					if versions != start.versions {
 						t.Errorf("applied %s, want %s", versions, start.versions)
 					}
@@ -152,11 +148,14 @@ func TestC63ReplicasBootstrapAtOnce(t *testing.T) {
 	}
 }
 
-// A migrator that is killed half-way leaves nothing that stops the next one.
+// A migrator that is killed half-way leaves the versions that it completed and nothing that stops the next one.
 func TestKilledMigrator(t *testing.T) {
 	t.Parallel()
 	dsn := pgtest.New(t)
 	db := connect(t, dsn)
+	if err := schema.Down(t.Context(), db, schema.Config{}, 1); err != nil {
+		t.Fatal(err)
+	}
 	reader := startReader(t, dsn, "outbox.message")
 	m := startMigrator(t, migratorVariable+"="+dsn, driverVariable+"=pgx", nextVariable+"=1")
 	m.start.Close()
@@ -165,15 +164,24 @@ func TestKilledMigrator(t *testing.T) {
 		t.Fatal(err)
 	}
 	m.Wait()
+	// The second version locks nothing that exists, so it was complete. The session still waits, with what it locked since.
+	if reached := current(t, db); reached < 2 {
+		t.Errorf("the migrator kept version %d", reached)
+	}
 	done := make(chan error, 1)
-	go func() { done <- schema.UpFiles(t.Context(), db, schema.Config{LockTimeout: time.Minute}, next(t)) }()
+	go func() { done <- schema.UpFiles(t.Context(), db, schema.Config{LockTimeout: time.Minute}, next()) }()
 	reader.stop()
 	if err := <-done; err != nil {
 		t.Fatal(err)
 	}
-	if versions := query[string](t, db, "SELECT array_agg(version_id ORDER BY id)::text FROM outbox.schema_version"); versions != "{0,1,2}" {
-		t.Errorf("applied %s", versions)
+	if versions, want := query[string](t, db, appliedVersions), versionsTo(schema.Newest()+1); versions != want {
+		t.Errorf("applied %s, want %s", versions, want)
 	}
+	whole := connect(t, pgtest.New(t))
+	if err := schema.UpFiles(t.Context(), whole, schema.Config{}, next()); err != nil {
+		t.Fatal(err)
+	}
+	equalDumps(t, dump(t, db, "outbox"), dump(t, whole, "outbox"))
 }
 
 func TestC65WaitingDDLGivesUp(t *testing.T) {
@@ -191,7 +199,7 @@ func TestC65WaitingDDLGivesUp(t *testing.T) {
 			t.Run(change.name+" "+driver, func(t *testing.T) {
 				t.Parallel()
 				dsn := pgtest.New(t)
-				db, next := connectWith(t, driver, dsn), next(t)
+				db, next := connectWith(t, driver, dsn), next()
 				before := dump(t, db, "outbox")
 				// The last table that either direction wants, so that others are locked by then.
 				reader := startReader(t, dsn, "outbox.message")
@@ -220,14 +228,19 @@ func TestC65WaitingDDLGivesUp(t *testing.T) {
 				if !strings.Contains(err.Error(), blocker) {
 					t.Errorf("no %q in: %v", blocker, err)
 				}
-				equalDumps(t, dump(t, db, "outbox"), before)
+				// What was complete before it had to wait stays, as a whole.
+				reached := current(t, db)
+				equalDumps(t, dump(t, db, "outbox"), dumpAt(t, reached))
+				if versions := query[string](t, db, appliedVersions); reached < 1 || versions != versionsTo(reached) {
+					t.Errorf("it has the versions %s", versions)
+				}
 
 				reader.stop()
 				if err := change.run(t.Context(), db, next); err != nil {
 					t.Errorf("run again: %v", err)
 				}
-				if dump(t, db, "outbox") == before {
-					t.Error("run again, it changed nothing")
+				if now := dump(t, db, "outbox"); now == before || (change.name == "down" && now != "") {
+					t.Errorf("run again, it left\n%s", now)
 				}
 			})
 		}
@@ -297,7 +310,7 @@ func TestLockWhileMigrating(t *testing.T) {
 	}
 	db := connect(t, dsn)
 	done := make(chan error, 1)
-	go func() { done <- schema.UpFiles(t.Context(), db, schema.Config{LockTimeout: time.Minute}, next(t)) }()
+	go func() { done <- schema.UpFiles(t.Context(), db, schema.Config{LockTimeout: time.Minute}, next()) }()
 	awaitLockWait(t, admin, "relation")
 	execute(t, admin, "SELECT pg_sleep(3.1)") // past the limit above
 	idle := query[string](t, admin, `SELECT string_agg(concat(state, ' ', backend_xmin), ', ') FROM pg_stat_activity

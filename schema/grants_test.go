@@ -127,7 +127,7 @@ func TestC67GrantsByTheOwner(t *testing.T) {
 		t.Fatal(err)
 	}
 	equalDumps(t, rights(t, admin, "outbox", prefix), string(golden))
-	if err := schema.UpFiles(t.Context(), connect(t, asOwner), schema.Config{}, next(t)); err != nil {
+	if err := schema.UpFiles(t.Context(), connect(t, asOwner), schema.Config{}, next()); err != nil {
 		t.Errorf("the former owner migrates: %v", err)
 	}
 
@@ -157,7 +157,7 @@ func TestC67Migrate(t *testing.T) {
 			t.Errorf("the %s looks whether the schema is current: %v", role, err)
 		}
 		for call, err := range map[string]error{
-			"up":   schema.UpFiles(t.Context(), db, schema.Config{}, next(t)),
+			"up":   schema.UpFiles(t.Context(), db, schema.Config{}, next()),
 			"down": schema.Down(t.Context(), db, schema.Config{}, 0),
 		} {
 			if err == nil || !strings.Contains(err.Error(), "permission denied") && !strings.Contains(err.Error(), "must be owner") {
@@ -166,7 +166,7 @@ func TestC67Migrate(t *testing.T) {
 		}
 	}
 	migrator := connect(t, with(dsn, "role", prefix+"migrator"))
-	if err := schema.UpFiles(t.Context(), migrator, schema.Config{}, next(t)); err != nil {
+	if err := schema.UpFiles(t.Context(), migrator, schema.Config{}, next()); err != nil {
 		t.Errorf("up as migrator: %v", err)
 	}
 }

@@ -7,6 +7,7 @@ import (
 	"io/fs"
 	"net/url"
 	"os"
+	"path"
 	"strings"
 	"testing"
 	"testing/fstest"
@@ -132,20 +133,8 @@ func equalDumps(t *testing.T, got, want string) {
 	}
 }
 
-// next returns the migrations with one more, which locks two tables one after the other.
-func next(t *testing.T) fs.FS {
-	t.Helper()
-	core, err := fs.ReadFile(schema.FS, "postgres/00001_core.sql")
-	if err != nil {
-		t.Fatal(err)
-	}
-	return nextAfter(core)
-}
-
-func nextAfter(core []byte) fs.FS {
-	return fstest.MapFS{
-		"00001_core.sql": {Data: core},
-		"00002_probe.sql": {Data: []byte(`
+// probe is what next adds: it locks two tables one after the other.
+const probe = `
 -- +goose Up
 SET LOCAL lock_timeout = '5s';
 ALTER TABLE outbox.queue ADD COLUMN probe bigint;
@@ -155,6 +144,59 @@ ALTER TABLE outbox.message ADD COLUMN probe bigint;
 SET LOCAL lock_timeout = '5s';
 ALTER TABLE outbox.message DROP COLUMN probe;
 ALTER TABLE outbox.queue DROP COLUMN probe;
-`)},
+`
+
+// next returns the migrations of PostgreSQL with one more.
+func next() fs.FS { return upTo("postgres", schema.Newest(), probe) }
+
+// upTo returns a dialect's migrations up to a version, and more after them.
+func upTo(dialect string, version int64, more ...string) fs.FS {
+	files := fstest.MapFS{}
+	names, err := fs.Glob(schema.FS, dialect+"/*.sql")
+	if err != nil {
+		panic(err)
 	}
+	for _, name := range names[:version] { // TestMigrationsKeepTheRules: they are numbered without a gap
+		content, err := fs.ReadFile(schema.FS, name)
+		if err != nil {
+			panic(err)
+		}
+		files[path.Base(name)] = &fstest.MapFile{Data: content}
+	}
+	for _, text := range more {
+		version++
+		files[fmt.Sprintf("%05d_probe.sql", version)] = &fstest.MapFile{Data: []byte(text)}
+	}
+	return files
+}
+
+// dumpAt returns the dump of a schema that was never above the version.
+func dumpAt(t *testing.T, version int64) string {
+	t.Helper()
+	db := connect(t, pgtest.Empty(t))
+	if err := schema.UpFiles(t.Context(), db, schema.Config{}, upTo("postgres", version)); err != nil {
+		t.Fatal(err)
+	}
+	return dump(t, db, "outbox")
+}
+
+// current returns the version of the schema outbox.
+func current(t *testing.T, db *sql.DB) int64 {
+	t.Helper()
+	version, err := schema.Current(t.Context(), db, schema.Config{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return version
+}
+
+const appliedVersions = "SELECT array_agg(version_id ORDER BY id)::text FROM outbox.schema_version"
+
+// versionsTo returns what appliedVersions finds in a schema of that version.
+func versionsTo(version int64) string {
+	versions := "{0"
+	for number := range version {
+		versions += fmt.Sprintf(",%d", number+1)
+	}
+	return versions + "}"
 }

@@ -24,6 +24,10 @@ var rows = map[string]row{
 	"worker":      {"name": "'w'", "host": "'h'"},
 	"pause":       {"consumer": "'*'", "target": "'*'", "kind": "'*'", "tenant": "'*'", "actor": "'a'", "reason": "'r'"},
 	"audit":       {"action": "'cancel'", "tenant": "''", "actor": "'a'", "reason": "'r'"},
+	"event":       {"transaction_id": "1", "type": "'t'", "event_id": "'1'", "digest": bytesOf(32)},
+	"incarnation": {"one": "true"},
+	"reader":      {"name": "'n'", "incarnation": textOf(32), "transaction_id": "0", "position": "0", "digest": "''"},
+	"claim":       {"scope": "'s'", "key": "'1'", "digest": bytesOf(32), "token": token, "held_until": "now()"},
 }
 
 // An instant in each direction just outside what is allowed, and the two that stand for never.
@@ -32,6 +36,7 @@ const (
 	tooLate  = "timestamptz '9999-12-31 00:00:00.000001+00'"
 	past     = "timestamptz '0001-01-01 00:00:00+00'"
 	token    = `'\x000102030405060708090a0b0c0d0e0f'`
+	noToken  = `'\x00000000000000000000000000000000'`
 )
 
 func textOf(length int) string  { return "'" + strings.Repeat("x", length) + "'" }
@@ -98,6 +103,49 @@ var refused = map[string][]row{
 	"audit_action_check": {{"action": "'settle'"}, {"action": "''"}},
 	"audit_actor_check":  {{"actor": "''"}, {"actor": blank}, {"actor": textOf(129)}},
 	"audit_reason_check": {{"reason": "''"}, {"reason": blank}, {"reason": textOf(4097)}},
+
+	"event_position_check":    {{"position": "0"}, {"position": "-1"}, {"transaction_id": "0"}, {"transaction_id": "-1"}},
+	"event_recorded_at_check": {{"recorded_at": tooEarly}, {"recorded_at": tooLate}, {"recorded_at": "'infinity'"}, {"recorded_at": "'-infinity'"}},
+	"event_tenant_check":      {{"tenant": textOf(129)}, {"tenant": wideOf(130)}, {"tenant": "'*'"}, {"tenant": blank}},
+	"event_stream_check":      {{"stream": textOf(129)}, {"stream": wideOf(130)}, {"stream": blank}},
+	"event_type_check":        {{"type": textOf(129)}, {"type": "'*'"}, {"type": blank}, {"type": "''"}},
+	"event_event_id_check":    {{"event_id": textOf(65)}, {"event_id": wideOf(66)}, {"event_id": blank}, {"event_id": "''"}},
+	"event_digest_check":      {{"digest": bytesOf(31)}, {"digest": bytesOf(33)}, {"digest": "''"}},
+	"event_metadata_check":    {{"metadata": textOf(65537)}},
+	"event_payload_check":     {{"payload": bytesOf(1<<20 + 1)}},
+
+	"incarnation_one_check":    {{"one": "false"}},
+	"incarnation_id_check":     {{"id": "''"}, {"id": "repeat('0', 31)"}, {"id": "repeat('0', 33)"}, {"id": "repeat('A', 32)"}, {"id": "repeat('0', 32) || chr(10)"}},
+	"incarnation_purged_check": {{"purged_transaction_id": "-1"}, {"purged_position": "-1"}, {"purged_digest": bytesOf(31)}, {"purged_digest": bytesOf(33)}},
+
+	"reader_name_check":     {{"name": textOf(129)}, {"name": blank}, {"name": "''"}},
+	"reader_place_check":    {{"transaction_id": "-1"}, {"position": "-1"}, {"incarnation": textOf(31)}, {"incarnation": textOf(33)}, {"digest": bytesOf(33)}},
+	"reader_saved_at_check": {{"saved_at": tooEarly}, {"saved_at": tooLate}, {"saved_at": "'infinity'"}},
+
+	"claim_state_check": {
+		{"state": "-1"}, {"state": "4"}, {"state": "1"}, {"token": noToken}, {"held_until": past}, {"ended_at": "now()"},
+		{"state": "1", "token": noToken, "held_until": past}, {"state": "1", "token": noToken, "ended_at": "now()"}, {"state": "1", "held_until": past, "ended_at": "now()"},
+	},
+	"claim_epoch_check":  {{"epoch": "0"}, {"epoch": "-1"}},
+	"claim_token_check":  {{"token": bytesOf(15)}, {"token": bytesOf(17)}, {"token": "''"}},
+	"claim_at_check":     {{"claimed_at": tooEarly}, {"claimed_at": tooLate}, {"claimed_at": "'infinity'"}, {"held_until": tooLate}, {"held_until": "'-infinity'"}, {"ended_at": tooEarly}, {"ended_at": tooLate}, {"ended_at": "'infinity'"}},
+	"claim_tenant_check": {{"tenant": textOf(129)}, {"tenant": wideOf(130)}, {"tenant": "'*'"}, {"tenant": blank}},
+	"claim_scope_check":  {{"scope": textOf(129)}, {"scope": blank}, {"scope": "''"}},
+	"claim_key_check":    {{"key": textOf(256)}, {"key": wideOf(256)}, {"key": blank}, {"key": "''"}},
+	"claim_digest_check": {{"digest": bytesOf(31)}, {"digest": bytesOf(33)}, {"digest": "''"}},
+	"claim_reason_check": {
+		{"reason": "'r'"}, ended("1", row{"reason": "'r'"}), ended("2", row{}), ended("3", row{}), ended("2", row{"reason": textOf(4097)}),
+	},
+	"claim_result_check": {
+		{"result": bytesOf(1)}, ended("2", row{"reason": "'r'", "result": bytesOf(1)}), ended("3", row{"reason": "'r'", "result": bytesOf(1)}), ended("1", row{"result": bytesOf(1<<20 + 1)}),
+	},
+}
+
+// ended changes a claim to one that ended in the state.
+func ended(state string, changes row) row {
+	values := row{"state": state, "token": noToken, "held_until": past, "ended_at": "now()"}
+	maps.Copy(values, changes)
+	return values
 }
 
 // accepted lists for each table the rows that reach its bounds.
@@ -126,6 +174,17 @@ var accepted = map[string][]row{
 	"worker": {{}, {"name": textOf(128), "host": textOf(255)}, {"host": "''"}},
 	"pause":  {{}, {"mode": "1"}, {"tenant": "''"}, {"consumer": textOf(128), "reason": textOf(4096), "actor": textOf(128)}},
 	"audit":  {{}, {"reason": textOf(4096), "detail": textOf(512), "actor": textOf(128), "message_id": "1"}},
+	"event": {
+		{}, {"position": "9223372036854775807", "transaction_id": "9223372036854775807"}, {"tenant": wideOf(128)}, {"stream": "'*'"},
+		{"tenant": textOf(128), "stream": textOf(128), "type": textOf(128), "event_id": textOf(64), "metadata": textOf(65536), "payload": bytesOf(1 << 20)},
+		{"recorded_at": "'2000-01-01 00:00:00+00'"}, {"recorded_at": "'9999-12-31 00:00:00+00'"},
+	},
+	"incarnation": {{}, {"purged_transaction_id": "1", "purged_position": "1", "purged_digest": bytesOf(32)}},
+	"reader":      {{}, {"name": textOf(128), "transaction_id": "1", "position": "1", "digest": bytesOf(32)}},
+	"claim": {
+		{}, {"tenant": textOf(128), "scope": textOf(128), "key": textOf(255), "held_until": "'9999-12-31 00:00:00+00'"},
+		ended("1", row{}), ended("1", row{"result": bytesOf(1 << 20)}), ended("2", row{"reason": textOf(4096)}), ended("3", row{"reason": "'r'"}),
+	},
 }
 
 // insert returns the statement for a good row of the table with changes.
@@ -211,6 +270,9 @@ func TestAutovacuumIsTuned(t *testing.T) {
 		"order_lease": {"fillfactor=50", "autovacuum_vacuum_scale_factor=0.0", "autovacuum_vacuum_threshold=2000"},
 		"settlement":  {"autovacuum_vacuum_scale_factor=0.05", "autovacuum_vacuum_insert_scale_factor=0.2", "autovacuum_analyze_scale_factor=0.05"},
 		"worker":      {"fillfactor=50"},
+		"event":       {"autovacuum_vacuum_scale_factor=0.05", "autovacuum_vacuum_insert_scale_factor=0.2", "autovacuum_analyze_scale_factor=0.05"},
+		"reader":      {"fillfactor=50"},
+		"claim":       {"fillfactor=70", "autovacuum_vacuum_scale_factor=0.05"},
 	} {
 		options := query[string](t, db, "SELECT array_to_string(reloptions, ' ') FROM pg_class WHERE oid = $1::text::regclass", "outbox."+table)
 		for _, setting := range settings {

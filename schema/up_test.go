@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"fmt"
 	"log/slog"
 	"net/url"
 	"strings"
@@ -227,7 +228,7 @@ func TestNewerSchemaIsRefused(t *testing.T) {
 		"up":   schema.Up(t.Context(), db, schema.Config{}),
 		"down": schema.Down(t.Context(), db, schema.Config{}, 0),
 	} {
-		if !errors.Is(err, schema.ErrTooNew) || !strings.Contains(err.Error(), "version 99") || !strings.Contains(err.Error(), "above 1") {
+		if !errors.Is(err, schema.ErrTooNew) || !strings.Contains(err.Error(), "version 99") || !strings.Contains(err.Error(), fmt.Sprintf("above %d", schema.Newest())) {
 			t.Errorf("%s: %v", call, err)
 		}
 	}
@@ -358,12 +359,50 @@ func TestDownKeepsWhatIsNotOurs(t *testing.T) {
 	up(t, db, schema.Config{})
 }
 
+// Each version down leaves what the way up to it made, and the way up again makes the rest.
 func TestDownToVersion(t *testing.T) {
 	t.Parallel()
 	db := connect(t, pgtest.New(t))
-	before := dump(t, db, "outbox")
-	if err := schema.Down(t.Context(), db, schema.Config{}, schema.Newest()); err != nil {
-		t.Fatal(err)
+	newest := dump(t, db, "outbox")
+	for version := schema.Newest(); version >= 0; version-- {
+		if err := schema.Down(t.Context(), db, schema.Config{}, version); err != nil {
+			t.Fatal(err)
+		}
+		if left := dump(t, db, "outbox"); version > 0 {
+			equalDumps(t, left, dumpAt(t, version))
+		} else if left != "" {
+			t.Errorf("left by down:\n%s", left)
+		}
+		migrations, err := schema.Status(t.Context(), db, schema.Config{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		checkStatus(t, migrations, version)
+		if got := current(t, db); got != version {
+			t.Errorf("down to version %d reached %d", version, got)
+		}
 	}
-	equalDumps(t, dump(t, db, "outbox"), before)
+	for version := range schema.Newest() {
+		if err := schema.Down(t.Context(), db, schema.Config{}, version); err != nil {
+			t.Fatal(err)
+		}
+		up(t, db, schema.Config{})
+		equalDumps(t, dump(t, db, "outbox"), newest)
+		if versions := query[string](t, db, appliedVersions); versions != versionsTo(schema.Newest()) {
+			t.Errorf("up again from version %d applied %s", version, versions)
+		}
+	}
+}
+
+// checkStatus fails unless all migrations are there, and those up to the version are applied.
+func checkStatus(t *testing.T, migrations []schema.Migration, version int64) {
+	t.Helper()
+	if len(migrations) != int(schema.Newest()) {
+		t.Errorf("at version %d there are %d migrations", version, len(migrations))
+	}
+	for i, m := range migrations {
+		if m.Version != int64(i+1) || !strings.HasPrefix(m.Name, fmt.Sprintf("%05d_", i+1)) || m.AppliedAt.IsZero() != (m.Version > version) {
+			t.Errorf("at version %d: %+v", version, m)
+		}
+	}
 }

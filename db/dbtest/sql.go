@@ -28,6 +28,9 @@ var instants = map[string][]string{
 	"worker":      {"started_at", "seen_at"},
 	"pause":       {"paused_at"},
 	"audit":       {"at"},
+	"event":       {"recorded_at"},
+	"reader":      {"saved_at"},
+	"claim":       {"claimed_at", "held_until", "ended_at"},
 }
 
 // Age is Harness.Age.
@@ -137,6 +140,25 @@ func (s SQL) Dump(t testing.TB) Dump {
 		read(ctx, tx, &d.Audits, s.sorted("id, message_id, at, action, tenant, actor, reason, detail", "audit", "id"),
 			func(a *tables.Audit) []any {
 				return []any{&a.ID, &a.MessageID, utc{&a.At}, &a.Action, &a.Tenant, &a.Actor, &a.Reason, &a.Detail}
+			}),
+		read(ctx, tx, &d.Events, s.sorted("position, transaction_id, recorded_at, tenant, stream, type, event_id, digest, metadata, payload",
+			"event", "position"),
+			func(e *tables.Event) []any {
+				return []any{
+					&e.Position, &e.TransactionID, utc{&e.RecordedAt}, &e.Tenant, &e.Stream, &e.Type, &e.EventID, &e.Digest, &e.Metadata, &e.Payload,
+				}
+			}),
+		read(ctx, tx, &d.Readers, s.sorted("transaction_id, position, saved_at, name, incarnation, digest", "reader", s.texts("name")),
+			func(r *tables.Reader) []any {
+				return []any{&r.TransactionID, &r.Position, utc{&r.SavedAt}, &r.Name, &r.Incarnation, &r.Digest}
+			}),
+		read(ctx, tx, &d.Claims, s.sorted("epoch, claimed_at, held_until, ended_at, state, token, tenant, scope, key, digest, reason, result",
+			"claim", s.texts("tenant", "scope", "key")),
+			func(c *tables.Claim) []any {
+				return []any{
+					&c.Epoch, utc{&c.ClaimedAt}, utc{&c.HeldUntil}, utc{&c.EndedAt}, &c.State, &c.Token, &c.Tenant, &c.Scope, &c.Key, &c.Digest,
+					&c.Reason, &c.Result,
+				}
 			}),
 	)
 	if err != nil {

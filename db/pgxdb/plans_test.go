@@ -96,7 +96,7 @@ func TestPlansHoldInEveryStateOfTheStatistics(t *testing.T) {
 	}
 }
 
-const hotTables = "ARRAY['outbox.message'::regclass, 'outbox.queue'::regclass, 'outbox.settlement'::regclass, 'outbox.order_lease'::regclass]"
+const hotTables = "ARRAY['outbox.message'::regclass, 'outbox.queue'::regclass, 'outbox.settlement'::regclass, 'outbox.order_lease'::regclass, 'outbox.event'::regclass]"
 
 // messages is how many messages the plans are made over: a million in the full run.
 func messages() int {
@@ -110,7 +110,7 @@ func planDatabase(t *testing.T) *pgx.Conn {
 	t.Helper()
 	conn := connect(t, pgtest.New(t))
 	// Statistics are the test's to set.
-	for _, table := range []string{"message", "queue", "settlement", "order_lease"} {
+	for _, table := range []string{"message", "queue", "settlement", "order_lease", "event", "claim"} {
 		exec(t, conn, "ALTER TABLE outbox."+table+" SET (autovacuum_enabled = off)")
 	}
 	return conn
@@ -159,6 +159,24 @@ FROM outbox.message WHERE id % 10 >= 3`
 	exec(t, conn, "DELETE FROM outbox.message")
 	exec(t, conn, insert, 1, n, "c")
 	exec(t, conn, split)
+	fillEvents(t, conn, n/10)
+}
+
+// fillEvents stores n events, ten of each transaction, and as many claims, one in ten of them held.
+func fillEvents(t *testing.T, conn *pgx.Conn, n int) {
+	t.Helper()
+	exec(t, conn, `
+INSERT INTO outbox.event (position, transaction_id, tenant, stream, type, event_id, digest, payload)
+SELECT i, 1 + i / 10, 't' || i % 10, 's' || i % 100, 'x', 'e' || i, decode(repeat('00', 32), 'hex'), 'x'
+FROM generate_series(1, $1::bigint) AS i`, n)
+	exec(t, conn, `
+INSERT INTO outbox.claim (tenant, scope, key, digest, state, ended_at)
+SELECT 't' || i % 10, 's', 'key' || i, decode(repeat('00', 32), 'hex'), 1, now() - i * interval '1 minute'
+FROM generate_series(1, $1::bigint) AS i WHERE i % 10 <> 0`, n)
+	exec(t, conn, `
+INSERT INTO outbox.claim (tenant, scope, key, digest, token, held_until)
+SELECT 't' || i % 10, 's', 'key' || i, decode(repeat('00', 32), 'hex'), decode(repeat('01', 16), 'hex'), now()
+FROM generate_series(1, $1::bigint) AS i WHERE i % 10 = 0`, n)
 }
 
 // A node is a plan node of EXPLAIN (FORMAT JSON), as far as the shape needs it.
@@ -180,6 +198,7 @@ var column = regexp.MustCompile(`\(message_id \+ 0\)|\b[a-z_]+\b`)
 
 var columnNames = []string{
 	"(message_id + 0)", "message_id", "id", "consumer", "target", "kind", "tenant", "priority", "due_at", "order_key", "key", "outcome", "settled_at", "name",
+	"transaction_id", "position", "event_id", "scope", "ended_at",
 }
 
 func (n *node) shape() string {
@@ -255,7 +274,7 @@ func (n *node) each(visit func(*node)) {
 func checkIndexed(t *testing.T, plan *node) {
 	t.Helper()
 	plan.each(func(n *node) {
-		hot := slices.Contains([]string{"message", "queue", "settlement", "order_lease"}, n.Relation)
+		hot := slices.Contains([]string{"message", "queue", "settlement", "order_lease", "event", "claim"}, n.Relation)
 		if hot && (n.Type == "Seq Scan" || strings.HasPrefix(n.Type, "Bitmap")) {
 			t.Errorf("%s of %s\n%s", n.Type, n.Relation, plan.shape())
 		}
@@ -304,7 +323,9 @@ func explainExecute(t *testing.T, conn *pgx.Conn, name string) *node {
 }
 
 // callersStatements run in the caller's transaction, without our planner settings.
-var callersStatements = []string{"Enqueue", "FindKeys"}
+var callersStatements = []string{
+	"Enqueue", "FindKeys", "AppendEvents", "FindEvents", "SaveReader", "Claim", "TakeClaim", "EndClaim", "RecordClaim", "FindClaims",
+}
 
 // statement gives the text and the arguments that the generated method sends.
 func statement(t *testing.T, name string) (string, []any) {
@@ -335,6 +356,7 @@ func statementNames() []string {
 func hotNames() []string {
 	return []string{
 		"DueLanes", "LeaseDue", "LeaseSuccessors", "Renew", "Release", "SettleDelivered", "SettleDropped", "SettleRetry", "SettleDead", "SettleParked", "FindFates",
+		"ReadEvents", "ReadEnd",
 	}
 }
 

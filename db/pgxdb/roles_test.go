@@ -24,6 +24,10 @@ type parted struct {
 	db.Inspector
 	db.Worker
 	db.Doctor
+	db.Appender
+	db.Streamer
+	db.Claimer
+	db.Transactor
 	remainder
 
 	operator db.Inspector
@@ -68,6 +72,7 @@ func TestC67ConformanceUnderRoles(t *testing.T) {
 			return parted{
 				Enqueuer: producer, Leaser: sender, Settler: sender, Operator: operator, Purger: store(pool(as("janitor"))),
 				Inspector: viewer, Doctor: viewer, Worker: sender, remainder: sender, operator: operator,
+				Appender: producer, Streamer: sender, Claimer: producer, Transactor: producer,
 			}
 		}
 		beside := dbtest.SQL{}

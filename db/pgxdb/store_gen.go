@@ -250,6 +250,18 @@ func (s *Store) PurgeAudit(ctx context.Context, arg db.PurgeAuditParams) ([]db.P
 	})
 }
 
+// PurgeClaims implements db.Purger.
+func (s *Store) PurgeClaims(ctx context.Context, arg db.PurgeClaimsParams) ([]db.PurgeClaimsRow, error) {
+	return own(ctx, s, func(h gen.DBTX) ([]db.PurgeClaimsRow, error) {
+		rows, err := s.queries.PurgeClaims(ctx, h, gen.PurgeClaimsParams(arg))
+		out := make([]db.PurgeClaimsRow, len(rows))
+		for i, row := range rows {
+			out[i] = db.PurgeClaimsRow(row)
+		}
+		return out, err
+	})
+}
+
 // PurgeDelivered implements db.Purger.
 func (s *Store) PurgeDelivered(ctx context.Context, arg db.PurgeDeliveredParams) ([]db.PurgeDeliveredRow, error) {
 	return own(ctx, s, func(h gen.DBTX) ([]db.PurgeDeliveredRow, error) {
@@ -257,6 +269,18 @@ func (s *Store) PurgeDelivered(ctx context.Context, arg db.PurgeDeliveredParams)
 		out := make([]db.PurgeDeliveredRow, len(rows))
 		for i, row := range rows {
 			out[i] = db.PurgeDeliveredRow(row)
+		}
+		return out, err
+	})
+}
+
+// PurgeEvents implements db.Purger.
+func (s *Store) PurgeEvents(ctx context.Context, arg db.PurgeEventsParams) ([]db.PurgeEventsRow, error) {
+	return own(ctx, s, func(h gen.DBTX) ([]db.PurgeEventsRow, error) {
+		rows, err := s.queries.PurgeEvents(ctx, h, gen.PurgeEventsParams(arg))
+		out := make([]db.PurgeEventsRow, len(rows))
+		for i, row := range rows {
+			out[i] = db.PurgeEventsRow(row)
 		}
 		return out, err
 	})
@@ -453,6 +477,149 @@ func (s *Store) ReadSurroundings(ctx context.Context, arg db.ReadSurroundingsPar
 		out := make([]db.ReadSurroundingsRow, len(rows))
 		for i, row := range rows {
 			out[i] = db.ReadSurroundingsRow(row)
+		}
+		return out, err
+	})
+}
+
+// AppendEvents implements db.Appender.
+func (s *Store) AppendEvents(ctx context.Context, tx db.Tx, arg db.AppendEventsParams) ([]db.AppendEventsRow, error) {
+	return callers(s, tx, func(h gen.DBTX) ([]db.AppendEventsRow, error) {
+		rows, err := s.queries.AppendEvents(ctx, h, gen.AppendEventsParams(arg))
+		out := make([]db.AppendEventsRow, len(rows))
+		for i, row := range rows {
+			out[i] = db.AppendEventsRow(row)
+		}
+		return out, err
+	})
+}
+
+// FindEvents implements db.Appender.
+func (s *Store) FindEvents(ctx context.Context, tx db.Tx, arg db.FindEventsParams) ([]db.FindEventsRow, error) {
+	return callers(s, tx, func(h gen.DBTX) ([]db.FindEventsRow, error) {
+		rows, err := s.queries.FindEvents(ctx, h, gen.FindEventsParams(arg))
+		out := make([]db.FindEventsRow, len(rows))
+		for i, row := range rows {
+			out[i] = db.FindEventsRow(row)
+		}
+		return out, err
+	})
+}
+
+// SaveReader implements db.Appender.
+func (s *Store) SaveReader(ctx context.Context, tx db.Tx, arg db.SaveReaderParams) ([]string, error) {
+	return callers(s, tx, func(h gen.DBTX) ([]string, error) {
+		return s.queries.SaveReader(ctx, h, gen.SaveReaderParams(arg))
+	})
+}
+
+// AdoptStream implements db.Streamer.
+func (s *Store) AdoptStream(ctx context.Context) ([]string, error) {
+	return own(ctx, s, func(h gen.DBTX) ([]string, error) {
+		return s.queries.AdoptStream(ctx, h)
+	})
+}
+
+// FindReaders implements db.Streamer.
+func (s *Store) FindReaders(ctx context.Context, arg db.FindReadersParams) ([]db.FindReadersRow, error) {
+	return own(ctx, s, func(h gen.DBTX) ([]db.FindReadersRow, error) {
+		rows, err := s.queries.FindReaders(ctx, h, gen.FindReadersParams(arg))
+		out := make([]db.FindReadersRow, len(rows))
+		for i, row := range rows {
+			out[i] = db.FindReadersRow(row)
+		}
+		return out, err
+	})
+}
+
+// ReadEnd implements db.Streamer.
+func (s *Store) ReadEnd(ctx context.Context) ([]db.ReadEndRow, error) {
+	return own(ctx, s, func(h gen.DBTX) ([]db.ReadEndRow, error) {
+		rows, err := s.queries.ReadEnd(ctx, h)
+		out := make([]db.ReadEndRow, len(rows))
+		for i, row := range rows {
+			out[i] = db.ReadEndRow(row)
+		}
+		return out, err
+	})
+}
+
+// ReadEvents implements db.Streamer.
+func (s *Store) ReadEvents(ctx context.Context, arg db.ReadEventsParams) ([]db.ReadEventsRow, error) {
+	return own(ctx, s, func(h gen.DBTX) ([]db.ReadEventsRow, error) {
+		rows, err := s.queries.ReadEvents(ctx, h, gen.ReadEventsParams(arg))
+		out := make([]db.ReadEventsRow, len(rows))
+		for i, row := range rows {
+			out[i] = db.ReadEventsRow(row)
+		}
+		return out, err
+	})
+}
+
+// ReadSource implements db.Streamer.
+func (s *Store) ReadSource(ctx context.Context, arg db.ReadSourceParams) ([]db.ReadSourceRow, error) {
+	return own(ctx, s, func(h gen.DBTX) ([]db.ReadSourceRow, error) {
+		rows, err := s.queries.ReadSource(ctx, h, gen.ReadSourceParams(arg))
+		out := make([]db.ReadSourceRow, len(rows))
+		for i, row := range rows {
+			out[i] = db.ReadSourceRow(row)
+		}
+		return out, err
+	})
+}
+
+// RemoveReader implements db.Streamer.
+func (s *Store) RemoveReader(ctx context.Context, arg db.RemoveReaderParams) ([]string, error) {
+	return own(ctx, s, func(h gen.DBTX) ([]string, error) {
+		return s.queries.RemoveReader(ctx, h, gen.RemoveReaderParams(arg))
+	})
+}
+
+// Claim implements db.Claimer.
+func (s *Store) Claim(ctx context.Context, tx db.Tx, arg db.ClaimParams) ([]db.ClaimRow, error) {
+	return callers(s, tx, func(h gen.DBTX) ([]db.ClaimRow, error) {
+		rows, err := s.queries.Claim(ctx, h, gen.ClaimParams(arg))
+		out := make([]db.ClaimRow, len(rows))
+		for i, row := range rows {
+			out[i] = db.ClaimRow(row)
+		}
+		return out, err
+	})
+}
+
+// EndClaim implements db.Claimer.
+func (s *Store) EndClaim(ctx context.Context, tx db.Tx, arg db.EndClaimParams) ([]int64, error) {
+	return callers(s, tx, func(h gen.DBTX) ([]int64, error) {
+		return s.queries.EndClaim(ctx, h, gen.EndClaimParams(arg))
+	})
+}
+
+// FindClaims implements db.Claimer.
+func (s *Store) FindClaims(ctx context.Context, tx db.Tx, arg db.FindClaimsParams) ([]db.FindClaimsRow, error) {
+	return callers(s, tx, func(h gen.DBTX) ([]db.FindClaimsRow, error) {
+		rows, err := s.queries.FindClaims(ctx, h, gen.FindClaimsParams(arg))
+		out := make([]db.FindClaimsRow, len(rows))
+		for i, row := range rows {
+			out[i] = db.FindClaimsRow(row)
+		}
+		return out, err
+	})
+}
+
+// RecordClaim implements db.Claimer.
+func (s *Store) RecordClaim(ctx context.Context, tx db.Tx, arg db.RecordClaimParams) ([]int64, error) {
+	return callers(s, tx, func(h gen.DBTX) ([]int64, error) {
+		return s.queries.RecordClaim(ctx, h, gen.RecordClaimParams(arg))
+	})
+}
+
+// TakeClaim implements db.Claimer.
+func (s *Store) TakeClaim(ctx context.Context, tx db.Tx, arg db.TakeClaimParams) ([]db.TakeClaimRow, error) {
+	return callers(s, tx, func(h gen.DBTX) ([]db.TakeClaimRow, error) {
+		rows, err := s.queries.TakeClaim(ctx, h, gen.TakeClaimParams(arg))
+		out := make([]db.TakeClaimRow, len(rows))
+		for i, row := range rows {
+			out[i] = db.TakeClaimRow(row)
 		}
 		return out, err
 	})

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/fencepost-go/fencepost/db"
 )
@@ -72,4 +73,34 @@ func InTx(ctx context.Context, pool Beginner, box db.Committer, fn func(tx *BoxT
 		box.Committed(boxed.ids...)
 	}
 	return nil
+}
+
+// EventHandler lets a function handle events in the transaction that package events runs it in, as in
+//
+//	bus.Subscribe("order.placed", "stock", pgxdb.EventHandler(func(ctx context.Context, tx pgx.Tx, event events.Event) error { … }))
+//
+// What the function writes through tx and the receipt of the event are committed together; it neither commits nor rolls back itself.
+func EventHandler[E any](do func(ctx context.Context, tx pgx.Tx, event E) error) func(context.Context, db.Tx, E) error {
+	return func(ctx context.Context, tx db.Tx, event E) error {
+		own, ok := tx.(interface{ pgxTx() pgx.Tx })
+		if !ok {
+			return db.ErrForeignTx
+		}
+		return do(ctx, own.pgxTx(), event)
+	}
+}
+
+// Transact implements db.Store.
+func (s *Store) Transact(ctx context.Context, fn func(tx db.Tx) error) error {
+	return InTx(ctx, readCommitted{s.pool}, nil, func(tx *BoxTx) error { return fn(tx) })
+}
+
+// Connections implements db.Store.
+func (s *Store) Connections() int { return int(s.pool.Config().MaxConns) }
+
+// readCommitted begins transactions at that level, whatever the server's default.
+type readCommitted struct{ pool *pgxpool.Pool }
+
+func (b readCommitted) Begin(ctx context.Context) (pgx.Tx, error) {
+	return b.pool.BeginTx(ctx, pgx.TxOptions{IsoLevel: pgx.ReadCommitted})
 }

@@ -43,7 +43,11 @@ func (t *BoxTx) sqlTx() *sql.Tx {
 // for a serialization failure or a deadlock: the whole call may run again. A commit whose answer is lost returns an error although the server
 // may have committed: find out by the effect's key.
 func InTx(ctx context.Context, pool *sql.DB, box db.Committer, fn func(tx *BoxTx) error) error {
-	tx, err := pool.BeginTx(ctx, nil)
+	return inTx(ctx, pool, nil, box, fn)
+}
+
+func inTx(ctx context.Context, pool *sql.DB, options *sql.TxOptions, box db.Committer, fn func(tx *BoxTx) error) error {
+	tx, err := pool.BeginTx(ctx, options)
 	if err != nil {
 		return db.Translate(err)
 	}
@@ -61,3 +65,26 @@ func InTx(ctx context.Context, pool *sql.DB, box db.Committer, fn func(tx *BoxTx
 	}
 	return nil
 }
+
+// EventHandler lets a function handle events in the transaction that package events runs it in, as in
+//
+//	bus.Subscribe("order.placed", "stock", sqldb.EventHandler(func(ctx context.Context, tx *sql.Tx, event events.Event) error { … }))
+//
+// What the function writes through tx and the receipt of the event are committed together; it neither commits nor rolls back itself.
+func EventHandler[E any](do func(ctx context.Context, tx *sql.Tx, event E) error) func(context.Context, db.Tx, E) error {
+	return func(ctx context.Context, tx db.Tx, event E) error {
+		own, ok := tx.(interface{ sqlTx() *sql.Tx })
+		if !ok {
+			return db.ErrForeignTx
+		}
+		return do(ctx, own.sqlTx(), event)
+	}
+}
+
+// Transact implements db.Store.
+func (s *Store) Transact(ctx context.Context, fn func(tx db.Tx) error) error {
+	return inTx(ctx, s.pool, &sql.TxOptions{Isolation: sql.LevelReadCommitted}, nil, func(tx *BoxTx) error { return fn(tx) })
+}
+
+// Connections implements db.Store.
+func (s *Store) Connections() int { return s.pool.Stats().MaxOpenConnections }

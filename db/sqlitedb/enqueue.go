@@ -9,11 +9,7 @@ import (
 
 // Enqueue implements db.Enqueuer.
 func (s *Store) Enqueue(ctx context.Context, tx db.Tx, arg db.EnqueueParams) ([]db.EnqueueRow, error) {
-	return callers(ctx, s, tx, func(whole context.Context, q *gen.Queries, now int64) ([]db.EnqueueRow, error) {
-		// A transaction begun as a reader may wait for the write lock here, as long as ctx lets it.
-		if err := q.BecomeWriter(ctx); err != nil {
-			return nil, err
-		}
+	return callers(ctx, s, tx, writes, func(whole context.Context, q *gen.Queries, now int64) ([]db.EnqueueRow, error) {
 		rows := make([]db.EnqueueRow, len(arg.Keys))
 		for i := range rows {
 			if err := ctx.Err(); err != nil {
@@ -65,7 +61,7 @@ func (s *Store) FindKeys(ctx context.Context, tx db.Tx, arg db.FindKeysParams) (
 	for i := range given {
 		given[i] = asked{arg.Tenants[i], arg.Consumers[i], arg.Keys[i], hexed(arg.Digests[i])}
 	}
-	return callers(ctx, s, tx, func(whole context.Context, q *gen.Queries, now int64) ([]db.FindKeysRow, error) {
+	return callers(ctx, s, tx, reads, func(whole context.Context, q *gen.Queries, now int64) ([]db.FindKeysRow, error) {
 		rows, err := q.FindKeys(whole, gen.FindKeysParams{Now: now, Given: list(given)})
 		return convert(rows, err, func(row gen.FindKeysRow) db.FindKeysRow { return db.FindKeysRow(row) })
 	})

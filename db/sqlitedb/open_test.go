@@ -202,7 +202,7 @@ func TestFilesThatAreNone(t *testing.T) {
 		store.Close()
 
 		// A handle that was given knows no path.
-		pool, err := sql.Open("sqlite", "file:"+c.path+"?mode=rw")
+		pool, err := sql.Open("sqlite", "file:"+c.path+"?mode=rw&_pragma=busy_timeout(10000)&_pragma=journal_mode(WAL)&_pragma=synchronous(1)")
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -217,5 +217,25 @@ func TestFilesThatAreNone(t *testing.T) {
 	}
 	if _, err := os.Stat(filepath.Join(dir, "missing.db")); !errors.Is(err, os.ErrNotExist) {
 		t.Error("MustExist made the file")
+	}
+}
+
+// A program learns that the tables are too old, not that there are none.
+func TestOlderTables(t *testing.T) {
+	t.Parallel()
+	path := filepath.Join(t.TempDir(), "shop.db")
+	tables := openStore(t, path).DB()
+	for version := schema.Newest(); version > 0; version-- {
+		if err := schema.Down(t.Context(), tables, schema.Config{Dialect: schema.SQLite}, version); err != nil {
+			t.Fatal(err)
+		}
+		store, err := sqlitedb.Open(path, quick)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if versions, err := store.ReadVersion(t.Context()); err != nil || len(versions) != 1 || versions[0] != version {
+			t.Errorf("of version %d: %v, %v", version, versions, err)
+		}
+		store.Close()
 	}
 }

@@ -81,6 +81,12 @@ func fill(t *testing.T, store *Store) {
 		numbers + `INSERT INTO outbox_audit (message_id, at, action, tenant, actor, reason) SELECT i, 1700000000000000, 'cancel', '', 'a', 'r' FROM n`,
 		numbers + `INSERT INTO outbox_worker (started_at, seen_at, name, host) SELECT 1700000000000000, 1700000000000000, 'w' || i, 'h' FROM n LIMIT 100`,
 		numbers + `INSERT INTO outbox_pause (paused_at, consumer, target, kind, tenant, actor, reason) SELECT 1700000000000000, 'c', 't', 'k', 'w' || i, 'a', 'r' FROM n LIMIT 10`,
+		numbers + `INSERT INTO outbox_event (recorded_at, tenant, stream, type, event_id, digest)
+			SELECT 1700000000000000 + i, 'tenant' || (i % 20), 's' || (i % 100), 't' || (i % 5), 'e' || i, zeroblob(32) FROM n`,
+		numbers + `INSERT INTO outbox_reader (transaction_id, position, saved_at, name, incarnation, digest)
+			SELECT i, i, 1700000000000000, 'r' || i, r.id, zeroblob(32) FROM n, outbox_incarnation AS r LIMIT 10`,
+		numbers + `INSERT INTO outbox_claim (claimed_at, ended_at, state, tenant, scope, key, digest)
+			SELECT 1700000000000000, 1700000000000000 + i, 1, 'tenant' || (i % 20), 's' || (i % 5), 'key' || i, zeroblob(32) FROM n`,
 	} {
 		if _, err := store.DB().Exec(statement); err != nil {
 			t.Fatal(err)

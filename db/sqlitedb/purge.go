@@ -108,6 +108,53 @@ func (s *Store) PurgeWorkers(ctx context.Context, arg db.PurgeWorkersParams) ([]
 	})
 }
 
+// PurgeEvents implements db.Purger.
+func (s *Store) PurgeEvents(ctx context.Context, arg db.PurgeEventsParams) ([]db.PurgeEventsRow, error) {
+	return write(ctx, s, func(q *gen.Queries, now int64) ([]db.PurgeEventsRow, error) {
+		seen, err := q.PurgeEventsSee(ctx, gen.PurgeEventsSeeParams{Cutoff: after(now, -arg.Keep), Force: arg.Force, MaxRows: int64(arg.MaxRows)})
+		if err != nil {
+			return nil, err
+		}
+		old := 0
+		for old < len(seen) && seen[old].Goes { // what stays keeps all that comes after it
+			old++
+		}
+		if old > 0 {
+			last := seen[old-1]
+			if err := q.PurgeEventsErase(ctx, gen.PurgeEventsEraseParams{Position: last.Position}); err != nil {
+				return nil, err
+			}
+			err = q.PurgeEventsMark(ctx, gen.PurgeEventsMarkParams{Position: last.Position, Digest: last.Digest})
+		}
+		return []db.PurgeEventsRow{{Removed: int64(old)}}, err
+	})
+}
+
+// PurgeClaims implements db.Purger.
+func (s *Store) PurgeClaims(ctx context.Context, arg db.PurgeClaimsParams) ([]db.PurgeClaimsRow, error) {
+	return write(ctx, s, func(q *gen.Queries, now int64) ([]db.PurgeClaimsRow, error) {
+		seen, err := q.PurgeClaimsSee(ctx, gen.PurgeClaimsSeeParams{
+			Cutoff: after(now, -arg.Keep), AfterAt: micros(arg.AfterAt), AfterTenant: arg.AfterTenant, AfterScope: arg.AfterScope, AfterKey: arg.AfterKey,
+			MaxRows: int64(arg.MaxRows), AllTenants: arg.AllTenants, Tenants: list(arg.Tenants),
+		})
+		if err != nil || len(seen) == 0 {
+			return nil, err
+		}
+		var removed int64
+		for _, row := range seen {
+			if !row.InScope {
+				continue
+			}
+			if err := q.PurgeClaimsErase(ctx, gen.PurgeClaimsEraseParams{Tenant: row.Tenant, Scope: row.Scope, Key: row.Key}); err != nil {
+				return nil, err
+			}
+			removed++
+		}
+		last := seen[len(seen)-1]
+		return []db.PurgeClaimsRow{{EndedAt: instant(last.EndedAt), Tenant: last.Tenant, Scope: last.Scope, Key: last.Key, Removed: removed}}, nil
+	})
+}
+
 // CountOld implements db.Purger.
 func (s *Store) CountOld(ctx context.Context, arg db.CountOldParams) ([]db.CountOldRow, error) {
 	return read(ctx, s, func(q *gen.Queries, now int64) ([]db.CountOldRow, error) {

@@ -260,7 +260,7 @@ func (c *clockwork) storage() {
 func instantColumns(t *testing.T, pool *sql.DB) map[string][]string {
 	t.Helper()
 	rows, err := pool.Query(`SELECT t.name, c.name, c.type FROM sqlite_schema AS t, pragma_table_info(t.name) AS c
-		WHERE t.name GLOB 'outbox_*' AND t.type = 'table' AND (c.name GLOB '*_at' OR c.name IN ('at', 'leased_until', 'tstamp'))`)
+		WHERE t.name GLOB 'outbox_*' AND t.type = 'table' AND (c.name GLOB '*_at' OR c.name IN ('at', 'leased_until', 'held_until', 'tstamp'))`)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -277,7 +277,7 @@ func instantColumns(t *testing.T, pool *sql.DB) map[string][]string {
 		columns[table] = append(columns[table], column)
 		n++
 	}
-	if err := rows.Err(); err != nil || n < 14 {
+	if err := rows.Err(); err != nil || n < 19 {
 		t.Fatalf("%d columns, %v", n, err)
 	}
 	return columns

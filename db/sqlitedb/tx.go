@@ -87,13 +87,46 @@ func InTx(ctx context.Context, store *Store, box db.Committer, fn func(tx *BoxTx
 	return nil
 }
 
+// EventHandler lets a function handle events in the transaction that package events runs it in, as in
+//
+//	bus.Subscribe("order.placed", "stock", sqlitedb.EventHandler(func(ctx context.Context, tx *sql.Tx, event events.Event) error { … }))
+//
+// What the function writes through tx and the receipt of the event are committed together; it neither commits nor rolls back itself. While it
+// runs it has the file's one write lock.
+func EventHandler[E any](do func(ctx context.Context, tx *sql.Tx, event E) error) func(context.Context, db.Tx, E) error {
+	return func(ctx context.Context, tx db.Tx, event E) error {
+		own, ok := tx.(interface{ sqlTx() (*sql.Tx, *Store) })
+		if !ok {
+			return db.ErrForeignTx
+		}
+		on, _ := own.sqlTx()
+		return do(ctx, on, event)
+	}
+}
+
+// Transact implements db.Store.
+func (s *Store) Transact(ctx context.Context, fn func(tx db.Tx) error) error {
+	return InTx(ctx, s, nil, func(tx *BoxTx) error { return fn(tx) })
+}
+
+// Connections implements db.Store: one transaction writes at a time, and the others wait for it.
+func (s *Store) Connections() int { return 0 }
+
 // errOver: what is run there now would be committed at once, by itself.
 var errOver = errors.New("sqlitedb: the transaction is over: SQLite rolled it back for the error of an earlier statement; run it again")
+
+// access is what an operation does in the caller's transaction.
+type access int
+
+const (
+	reads access = iota
+	writes
+)
 
 // callers runs an operation in the caller's transaction, all of it or nothing: a statement that fails there takes back only itself. The operation's
 // context is not cancelled with ctx: for a statement that writes and is interrupted SQLite rolls back the whole transaction, the caller's changes
 // with it. It looks at ctx between its statements instead.
-func callers[T any](ctx context.Context, s *Store, tx db.Tx, operation func(whole context.Context, q *gen.Queries, now int64) (T, error)) (result T, err error) {
+func callers[T any](ctx context.Context, s *Store, tx db.Tx, does access, operation func(whole context.Context, q *gen.Queries, now int64) (T, error)) (result T, err error) {
 	own, ok := tx.(interface{ sqlTx() (*sql.Tx, *Store) })
 	if !ok {
 		return result, db.ErrForeignTx
@@ -126,7 +159,14 @@ func callers[T any](ctx context.Context, s *Store, tx db.Tx, operation func(whol
 	if _, err := on.ExecContext(whole, "SAVEPOINT fencepost"); err != nil {
 		return result, s.translate(err)
 	}
-	now, err := q.ReadClock(whole)
+	if does == writes {
+		// A transaction begun as a reader may wait for the write lock here, as long as ctx lets it.
+		err = q.BecomeWriter(ctx)
+	}
+	var now int64
+	if err == nil {
+		now, err = q.ReadClock(whole)
+	}
 	if err == nil {
 		result, err = operation(whole, q, now)
 	}

@@ -35,6 +35,13 @@ func (s *Store) Age(d time.Duration) {
 	})
 	age(s.pauses, func(p *tables.Pause) { back(&p.PausedAt) })
 	age(s.audits, func(a *tables.Audit) { back(&a.At) })
+	age(s.events, func(e *tables.Event) { back(&e.RecordedAt) })
+	age(s.readers, func(r *tables.Reader) { back(&r.SavedAt) })
+	age(s.claims, func(c *tables.Claim) {
+		back(&c.ClaimedAt)
+		back(&c.HeldUntil)
+		back(&c.EndedAt)
+	})
 }
 
 func age[K comparable, R any](t table[K, R], change func(*R)) {

@@ -123,6 +123,46 @@ var auditChecks = []check[tables.Audit]{
 	{"audit_reason_check", func(a tables.Audit) bool { return len(a.Reason) <= 4096 && !blank(a.Reason) }},
 }
 
+var eventChecks = []check[tables.Event]{
+	{"encoding", func(e tables.Event) bool { return storable(e.Tenant, e.Stream, e.Type, e.EventID, e.Metadata) }},
+	{"event_tenant_check", func(e tables.Event) bool { return e.Tenant == "" || name(e.Tenant) }},
+	{"event_stream_check", func(e tables.Event) bool { return e.Stream == "" || len(e.Stream) <= 128 && !blank(e.Stream) }},
+	{"event_type_check", func(e tables.Event) bool { return name(e.Type) }},
+	{"event_event_id_check", func(e tables.Event) bool { return len(e.EventID) <= 64 && !blank(e.EventID) }},
+	{"event_digest_check", func(e tables.Event) bool { return len(e.Digest) == 32 }},
+	{"event_metadata_check", func(e tables.Event) bool { return len(e.Metadata) <= 65536 }},
+	{"event_payload_check", func(e tables.Event) bool { return len(e.Payload) <= 1048576 }},
+}
+
+var readerChecks = []check[tables.Reader]{
+	{"encoding", func(r tables.Reader) bool { return storable(r.Name, r.Incarnation) }},
+	{"reader_name_check", func(r tables.Reader) bool { return len(r.Name) <= 128 && !blank(r.Name) }},
+	{"reader_place_check", func(r tables.Reader) bool {
+		return r.TransactionID >= 0 && r.Position >= 0 && len(r.Incarnation) == 32 && len(r.Digest) <= 32
+	}},
+}
+
+var claimChecks = []check[tables.Claim]{
+	{"encoding", func(c tables.Claim) bool { return storable(c.Tenant, c.Scope, c.Key, c.Reason) }},
+	{"claim_state_check", func(c tables.Claim) bool {
+		held := c.State == db.ClaimHeld
+		return c.State >= 0 && c.State <= 3 && held == !bytes.Equal(c.Token, db.FreeToken) && held == !c.HeldUntil.Equal(db.Never) &&
+			held == c.EndedAt.Equal(tables.Forever)
+	}},
+	{"claim_token_check", func(c tables.Claim) bool { return len(c.Token) == 16 }},
+	{"claim_at_check", func(c tables.Claim) bool { return !c.HeldUntil.After(tables.Forever) }},
+	{"claim_tenant_check", func(c tables.Claim) bool { return c.Tenant == "" || name(c.Tenant) }},
+	{"claim_scope_check", func(c tables.Claim) bool { return len(c.Scope) <= 128 && !blank(c.Scope) }},
+	{"claim_key_check", func(c tables.Claim) bool { return len(c.Key) <= 255 && !blank(c.Key) }},
+	{"claim_digest_check", func(c tables.Claim) bool { return len(c.Digest) == 32 }},
+	{"claim_reason_check", func(c tables.Claim) bool {
+		return len(c.Reason) <= 4096 && (c.State == db.ClaimFailed || c.State == db.ClaimRejected) == (c.Reason != "")
+	}},
+	{"claim_result_check", func(c tables.Claim) bool {
+		return len(c.Result) <= 1048576 && (c.State == db.ClaimCompleted || len(c.Result) == 0)
+	}},
+}
+
 // storable says whether a database can keep the texts.
 func storable(texts ...string) bool {
 	for _, text := range texts {

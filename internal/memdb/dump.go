@@ -22,9 +22,16 @@ func (s *Store) Dump() tables.Dump {
 		Workers:     s.workers.sorted(func(a, b tables.Worker) int { return cmp.Compare(a.ID, b.ID) }),
 		Pauses:      s.pauses.sorted(comparePauses),
 		Audits:      s.audits.sorted(func(a, b tables.Audit) int { return cmp.Compare(a.ID, b.ID) }),
+		Events:      s.events.sorted(func(a, b tables.Event) int { return cmp.Compare(a.Position, b.Position) }),
+		Readers:     s.readers.sorted(func(a, b tables.Reader) int { return cmp.Compare(a.Name, b.Name) }),
+		Claims:      s.claims.sorted(compareClaims),
 	}
 }
 
 func comparePauses(a, b tables.Pause) int {
 	return cmp.Or(cmp.Compare(a.Consumer, b.Consumer), cmp.Compare(a.Target, b.Target), cmp.Compare(a.Kind, b.Kind), cmp.Compare(a.Tenant, b.Tenant))
+}
+
+func compareClaims(a, b tables.Claim) int {
+	return cmp.Or(cmp.Compare(a.Tenant, b.Tenant), cmp.Compare(a.Scope, b.Scope), cmp.Compare(a.Key, b.Key))
 }

@@ -36,12 +36,19 @@ type Store struct {
 	workers     table[int64, tables.Worker]
 	pauses      table[laneName, tables.Pause]
 	audits      table[int64, tables.Audit]
+	events      table[int64, tables.Event]
+	readers     table[string, tables.Reader]
+	claims      table[claimKey, tables.Claim]
+	purged      tables.Event       // the last one that retention removed
+	locks       map[any]*Tx        // rows that open transactions wrote, by claimKey, eventKey or readerKey
 	keys        map[identity]claim // committed ones and those of open transactions
 	open        map[*Tx]struct{}
 	listeners   map[*listener]struct{}
 	lastMessage int64
 	lastWorker  int64
 	lastAudit   int64
+	lastEvent   int64
+	lastTx      int64 // the number of the transaction that came last to write an event
 }
 
 var _ db.Store = (*Store)(nil)
@@ -57,6 +64,10 @@ func New(config Config) *Store {
 		workers:     newTable("worker", workerChecks, func(w tables.Worker) int64 { return w.ID }),
 		pauses:      newTable("pause", pauseChecks, laneOfPause),
 		audits:      newTable("audit", auditChecks, func(a tables.Audit) int64 { return a.ID }),
+		events:      newTable("event", eventChecks, func(e tables.Event) int64 { return e.Position }),
+		readers:     newTable("reader", readerChecks, func(r tables.Reader) string { return r.Name }),
+		claims:      newTable("claim", claimChecks, keyOfClaim),
+		locks:       map[any]*Tx{},
 		keys:        map[identity]claim{},
 		open:        map[*Tx]struct{}{},
 		listeners:   map[*listener]struct{}{},

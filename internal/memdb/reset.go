@@ -11,6 +11,9 @@ func (s *Store) Reset() {
 	clear(s.workers.rows)
 	clear(s.pauses.rows)
 	clear(s.audits.rows)
+	clear(s.events.rows)
+	clear(s.readers.rows)
+	clear(s.claims.rows)
 	for key, claim := range s.keys {
 		if claim.tx == nil {
 			delete(s.keys, key)

@@ -18,7 +18,7 @@ var (
 	ErrTxAborted = errors.New("memdb: transaction is aborted")
 )
 
-// A Tx is a transaction that enqueues, at READ COMMITTED: what it stores is seen by nobody else before its commit. As with the drivers, ids are
+// A Tx is a transaction that enqueues, appends and claims, at READ COMMITTED: what it stores is seen by nobody else before its commit. As with the drivers, ids are
 // drawn at the enqueue and burnt by a rollback, a failed operation aborts the transaction, and an enqueue of a key that another open transaction
 // has stored waits for that one's end; when they wait for each other, the last to come gets db.ErrRetry.
 type Tx struct {
@@ -29,6 +29,10 @@ type Tx struct {
 	aborted  bool
 	messages []tables.Message
 	queue    []tables.Queue
+	number   int64 // drawn with its first event
+	events   []tables.Event
+	readers  map[string]tables.Reader
+	claims   map[claimKey]tables.Claim
 }
 
 // FencepostTx implements db.Tx.
@@ -47,7 +51,10 @@ type claim struct {
 
 // Begin opens a transaction, which must be ended.
 func (s *Store) Begin() *Tx {
-	tx := &Tx{store: s, began: clock(), done: make(chan struct{})}
+	tx := &Tx{
+		store: s, began: clock(), done: make(chan struct{}),
+		readers: map[string]tables.Reader{}, claims: map[claimKey]tables.Claim{},
+	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.open[tx] = struct{}{}
@@ -99,6 +106,15 @@ func (tx *Tx) commit() error {
 	for _, q := range tx.queue {
 		st.queue.put(st, q)
 	}
+	for _, e := range tx.events {
+		st.events.put(st, e)
+	}
+	for _, r := range tx.readers {
+		st.readers.put(st, r)
+	}
+	for _, c := range tx.claims {
+		st.claims.put(st, c)
+	}
 	tx.end()
 	return nil
 }
@@ -125,6 +141,11 @@ func (tx *Tx) rollback() {
 }
 
 func (tx *Tx) end() {
+	for row, holder := range tx.store.locks {
+		if holder == tx {
+			delete(tx.store.locks, row)
+		}
+	}
 	delete(tx.store.open, tx)
 	close(tx.done)
 }
@@ -165,6 +186,28 @@ func (tx *Tx) wait(ctx context.Context, other *Tx) error {
 		return ctx.Err()
 	}
 }
+
+// lock makes the row with that key the transaction's until its end, waiting for the end of another that has it.
+func (tx *Tx) lock(ctx context.Context, row any) error {
+	for {
+		holder := tx.store.locks[row]
+		if holder == nil || holder == tx {
+			tx.store.locks[row] = tx
+			return nil
+		}
+		if err := tx.wait(ctx, holder); err != nil {
+			return err
+		}
+	}
+}
+
+// Transact implements db.Store.
+func (s *Store) Transact(ctx context.Context, fn func(tx db.Tx) error) error {
+	return InTx(ctx, s, nil, func(tx *Tx) error { return fn(tx) })
+}
+
+// Connections implements db.Store.
+func (s *Store) Connections() int { return 0 }
 
 // in runs an operation in the caller's transaction.
 func in[R any](ctx context.Context, s *Store, name string, handle db.Tx, params any, operation func(*Tx) ([]R, error)) ([]R, error) {

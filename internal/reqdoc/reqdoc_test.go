@@ -8,9 +8,8 @@ import (
 	"testing/fstest"
 )
 
-// May be planned still: what belongs to events and their ledger, and to webhooks, batches and work in other languages.
-var mayBePlanned = strings.Fields(`S1.1 S1.5 S1.6 S1.34 S1.35 S1.40 S2.1 S2.2 S2.4 S2.5 S2.6 S2.10 S2.11 S2.12
-	S4.2 S4.14 S4.15 S4.16 S4.17 S4.18 S4.19 S4.20 S4.21`)
+// May be planned still: what belongs to webhooks, batches and work in other languages.
+var mayBePlanned = strings.Fields(`S4.2 S4.14 S4.15 S4.16 S4.17 S4.18 S4.19 S4.20 S4.21`)
 
 // Each behaviour has its row, and each row its test.
 func TestRequirements(t *testing.T) {

@@ -1,8 +1,8 @@
 // Command storegen writes what follows from the statements: the interface db.Store with its Params and Row structs, and, in each driver that
 // sqlc compiles, the methods that satisfy it. It reads the code that sqlc generated, so queries/ stays the only source.
 //
-// A statement of queries/postgres/enqueue.sql runs in the caller's transaction and takes a db.Tx; every other one runs in a transaction of
-// the driver's own. Statements marked :exec belong to the drivers themselves and have no method; so do those of move.sql, which
+// A statement of enqueue.sql, append.sql or claim.sql runs in the caller's transaction and takes a db.Tx; every other one runs in a transaction
+// of the driver's own. Statements marked :exec belong to the drivers themselves and have no method; so do those of move.sql, which
 // serve one command.
 package main
 
@@ -41,6 +41,7 @@ func main() {
 // A role is one file of queries: enqueue.sql gives db.Enqueuer.
 type role struct {
 	file, name string
+	inTx       bool // its statements run in the caller's transaction
 	statements []statement
 }
 
@@ -49,11 +50,10 @@ type statement struct {
 	params    string // the struct's body, "" for none
 	row       string // the struct's body, "" when the result is plain
 	result    string // the element type: NameRow, or a plain type such as int64
-	inTx      bool
 }
 
 var roles = []role{
-	{file: "enqueue", name: "Enqueuer"},
+	{file: "enqueue", name: "Enqueuer", inTx: true},
 	{file: "lease", name: "Leaser"},
 	{file: "settle", name: "Settler"},
 	{file: "operate", name: "Operator"},
@@ -61,6 +61,9 @@ var roles = []role{
 	{file: "inspect", name: "Inspector"},
 	{file: "work", name: "Worker"},
 	{file: "doctor", name: "Doctor"},
+	{file: "append", name: "Appender", inTx: true},
+	{file: "stream", name: "Streamer"},
+	{file: "claim", name: "Claimer", inTx: true},
 }
 
 func read(queries, dir string) error {
@@ -88,7 +91,7 @@ func read(queries, dir string) error {
 				}
 				element := text(fset, d.Type.Results.List[0].Type.(*ast.ArrayType).Elt)
 				r.statements = append(r.statements, statement{
-					name: d.Name.Name, doc: docs[d.Name.Name], result: element, inTx: r.file == "enqueue",
+					name: d.Name.Name, doc: docs[d.Name.Name], result: element,
 					params: structs[d.Name.Name+"Params"], row: structs[element],
 				})
 			}
@@ -141,7 +144,7 @@ func contract() string {
 				b.WriteString("\n")
 			}
 			b.WriteString(s.doc)
-			fmt.Fprintf(&b, "%s(%s) ([]%s, error)\n", s.name, arguments(s, "", ""), s.result)
+			fmt.Fprintf(&b, "%s(%s) ([]%s, error)\n", s.name, arguments(r, s, "", ""), s.result)
 		}
 		b.WriteString("}\n\n")
 	}
@@ -171,10 +174,10 @@ func driver(name, dir string) string {
 				call += ", gen." + s.name + "Params(arg)"
 			}
 			run := "own(ctx, s, "
-			if s.inTx {
+			if r.inTx {
 				run = "callers(s, tx, "
 			}
-			fmt.Fprintf(&b, "\n// %s implements db.%s.\nfunc (s *Store) %s(%s) ([]%s, error) {\n", s.name, r.name, s.name, arguments(s, "db.", "db."), result)
+			fmt.Fprintf(&b, "\n// %s implements db.%s.\nfunc (s *Store) %s(%s) ([]%s, error) {\n", s.name, r.name, s.name, arguments(r, s, "db.", "db."), result)
 			fmt.Fprintf(&b, "return %sfunc(h gen.DBTX) ([]%s, error) {\n", run, result)
 			if s.row == "" {
 				fmt.Fprintf(&b, "return s.queries.%s(%s)\n", s.name, call)
@@ -188,9 +191,9 @@ func driver(name, dir string) string {
 	return b.String()
 }
 
-func arguments(s statement, txPackage, paramPackage string) string {
+func arguments(r role, s statement, txPackage, paramPackage string) string {
 	list := []string{"ctx context.Context"}
-	if s.inTx {
+	if r.inTx {
 		list = append(list, "tx "+txPackage+"Tx")
 	}
 	if s.params != "" {

@@ -116,6 +116,46 @@ type Audit struct {
 	Detail    string
 }
 
+// Event is a fact.
+type Event struct {
+	Position      int64
+	TransactionID int64
+	RecordedAt    time.Time
+	Tenant        string
+	Stream        string
+	Type          string
+	EventID       string
+	Digest        []byte
+	Metadata      string
+	Payload       []byte
+}
+
+// Reader is how far a named reader of the stream came.
+type Reader struct {
+	TransactionID int64
+	Position      int64
+	SavedAt       time.Time
+	Name          string
+	Incarnation   string
+	Digest        []byte
+}
+
+// Claim is a key of the ledger.
+type Claim struct {
+	Epoch     int64
+	ClaimedAt time.Time
+	HeldUntil time.Time
+	EndedAt   time.Time
+	State     int16
+	Token     []byte
+	Tenant    string
+	Scope     string
+	Key       string
+	Digest    []byte
+	Reason    string
+	Result    []byte
+}
+
 // Dump is all that a store holds, each table in the order of its primary key.
 type Dump struct {
 	Now         time.Time // by the store's clock
@@ -126,4 +166,7 @@ type Dump struct {
 	Workers     []Worker
 	Pauses      []Pause
 	Audits      []Audit
+	Events      []Event
+	Readers     []Reader
+	Claims      []Claim
 }

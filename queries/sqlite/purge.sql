@@ -101,3 +101,56 @@ WHERE id IN (
     LIMIT CAST(sqlc.arg(max_rows) AS INTEGER)
 )
 RETURNING id;
+
+-- PurgeEventsSee looks at the oldest events, at most max_rows of them, and says of each whether it may go: recorded before the cut-off, and no
+-- further than every named reader came (with force: whatever they did).
+-- Guard: strictly older than the cut-off, readers. Index: the primary key; all readers, which are few. Locks: none.
+-- name: PurgeEventsSee :many
+SELECT
+    e.position, e.digest,
+    CAST(
+        e.recorded_at < CAST(sqlc.arg(cutoff) AS INTEGER)
+        AND (CAST(sqlc.arg(force) AS BOOLEAN) OR NOT EXISTS (
+            SELECT 1 FROM outbox_reader AS r WHERE (r.transaction_id, r.position) < (e.transaction_id, e.position)
+        ))
+        AS BOOLEAN
+    ) AS goes
+FROM outbox_event AS e
+ORDER BY e.position
+LIMIT CAST(sqlc.arg(max_rows) AS INTEGER);
+
+-- PurgeEventsErase removes the events up to a position. Guard: the caller's. Index: the primary key. Locks: none.
+-- name: PurgeEventsErase :exec
+DELETE FROM outbox_event
+WHERE position <= CAST(sqlc.arg(position) AS INTEGER);
+
+-- PurgeEventsMark tells which was the last event removed. Guard: none, it is one row. Index: the primary key. Locks: none.
+-- name: PurgeEventsMark :exec
+UPDATE outbox_incarnation
+SET purged_transaction_id = CAST(sqlc.arg(position) AS INTEGER),
+    purged_position = CAST(sqlc.arg(position) AS INTEGER),
+    purged_digest = CAST(sqlc.arg(digest) AS BLOB)
+WHERE one = 1;
+
+-- PurgeClaimsSee looks at claims that ended before the cut-off and after a place, at most max_rows of them, oldest first, and says of each whether it
+-- is in scope. The pluses are those of PurgeUndeliveredSee.
+-- Guard: scope, ended, strictly older than the cut-off. Index: claim_ended. Locks: none.
+-- name: PurgeClaimsSee :many
+SELECT
+    c.ended_at, c.tenant, c.scope, c.key,
+    CAST(
+        CAST(sqlc.arg(all_tenants) AS BOOLEAN) OR c.tenant IN (SELECT t.value FROM json_each(CAST(sqlc.arg(tenants) AS TEXT)) AS t)
+        AS BOOLEAN
+    ) AS in_scope
+FROM outbox_claim AS c
+WHERE c.state <> 0
+    AND c.ended_at < CAST(sqlc.arg(cutoff) AS INTEGER)
+    AND (c.ended_at, c.tenant, c.scope, c.key)
+        > (CAST(sqlc.arg(after_at) AS INTEGER), +CAST(sqlc.arg(after_tenant) AS TEXT), +CAST(sqlc.arg(after_scope) AS TEXT), +CAST(sqlc.arg(after_key) AS TEXT))
+ORDER BY c.ended_at, c.tenant, c.scope, c.key
+LIMIT CAST(sqlc.arg(max_rows) AS INTEGER);
+
+-- PurgeClaimsErase removes one claim. Guard: the caller's. Index: claim_pkey. Locks: none.
+-- name: PurgeClaimsErase :exec
+DELETE FROM outbox_claim
+WHERE tenant = CAST(sqlc.arg(tenant) AS TEXT) AND scope = CAST(sqlc.arg(scope) AS TEXT) AND key = CAST(sqlc.arg(key) AS TEXT);

@@ -71,6 +71,30 @@ GRANT
     ON outbox.queue TO "outbox_producer";
 GRANT SELECT (message_id, outcome) ON outbox.settlement TO "outbox_producer";
 
+-- Producer and sender alike, since either may be a service as a whole: claims keys, keeps readers' places, and makes a restored stream its own.
+GRANT SELECT, UPDATE (id, base, written_by) ON outbox.incarnation TO "outbox_producer", "outbox_sender";
+GRANT
+    SELECT,
+    INSERT (tenant, scope, key, digest, token, held_until, state, reason, ended_at),
+    UPDATE (state, token, epoch, claimed_at, held_until, ended_at, reason, result)
+    ON outbox.claim TO "outbox_producer", "outbox_sender";
+GRANT
+    SELECT,
+    INSERT (name, incarnation, transaction_id, position, digest),
+    UPDATE (incarnation, transaction_id, position, digest, saved_at),
+    DELETE
+    ON outbox.reader TO "outbox_producer", "outbox_sender";
+
+-- Producer: appends events and learns what stands under an id, but reads none of their content.
+GRANT USAGE ON SEQUENCE outbox.event_position_seq TO "outbox_producer";
+GRANT
+    INSERT (position, transaction_id, tenant, stream, type, event_id, digest, metadata, payload),
+    SELECT (position, transaction_id, tenant, event_id, digest)
+    ON outbox.event TO "outbox_producer";
+
+-- Sender: reads the facts that its messages come from.
+GRANT SELECT ON outbox.event TO "outbox_sender";
+
 -- Sender: leases, renews, settles. It adds and changes no message; it removes one only where a policy drops what is delivered.
 GRANT SELECT, DELETE ON outbox.message TO "outbox_sender";
 GRANT
@@ -99,6 +123,11 @@ GRANT SELECT (message_id, epoch, settled_by, settled_at, replayed_at, attempt, r
     ON outbox.settlement TO "outbox_viewer", "outbox_janitor";
 GRANT SELECT ON outbox.message, outbox.queue, outbox.settlement TO "outbox_operator";
 GRANT SELECT ON outbox.order_lease, outbox.worker, outbox.pause, outbox.audit TO "outbox_viewer", "outbox_operator", "outbox_janitor";
+
+GRANT SELECT (position, transaction_id, recorded_at, tenant, stream, type, event_id) ON outbox.event TO "outbox_viewer", "outbox_janitor";
+GRANT SELECT (epoch, claimed_at, held_until, ended_at, state, tenant, scope, key, reason) ON outbox.claim TO "outbox_viewer", "outbox_janitor";
+GRANT SELECT ON outbox.incarnation, outbox.reader TO "outbox_viewer", "outbox_operator", "outbox_janitor";
+GRANT SELECT ON outbox.event, outbox.claim TO "outbox_operator";
 
 -- Operator: cancels, replays, resolves, pauses, releases, unblocks, and leaves an audit row that he cannot change.
 GRANT INSERT (message_id, action, tenant, actor, reason, detail) ON outbox.audit TO "outbox_operator";
@@ -132,5 +161,8 @@ GRANT
     DELETE
     ON outbox.settlement TO "outbox_janitor";
 GRANT DELETE ON outbox.worker, outbox.audit TO "outbox_janitor";
+GRANT SELECT (digest), DELETE ON outbox.event TO "outbox_janitor";
+GRANT DELETE ON outbox.claim TO "outbox_janitor";
+GRANT UPDATE (purged_transaction_id, purged_position, purged_digest, written_by) ON outbox.incarnation TO "outbox_janitor";
 
 COMMIT;

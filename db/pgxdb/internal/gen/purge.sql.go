@@ -308,6 +308,97 @@ func (q *Queries) PurgeAudit(ctx context.Context, db DBTX, arg PurgeAuditParams)
 	return items, nil
 }
 
+const purgeClaims = `-- name: PurgeClaims :many
+WITH turn AS MATERIALIZED (
+    SELECT pg_try_advisory_xact_lock(hashtextextended('fencepost janitor ' || $1::text, 0)) AS mine
+),
+seen AS MATERIALIZED (
+    SELECT c.ended_at, c.tenant, c.scope, c.key
+    FROM outbox.claim AS c
+    WHERE c.state <> 0
+        AND c.ended_at < statement_timestamp() - $2::bigint * interval '1 microsecond'
+        AND (c.ended_at, c.tenant, c.scope, c.key)
+            > ($3::timestamptz, $4::text, $5::text, $6::text)
+        AND (SELECT t.mine FROM turn AS t)
+    ORDER BY c.ended_at, c.tenant, c.scope, c.key
+    LIMIT $7::integer
+),
+gone AS (
+    DELETE FROM outbox.claim AS c
+    USING seen AS s
+    WHERE c.tenant = s.tenant AND c.scope = s.scope AND c.key = s.key
+        AND c.state <> 0
+        AND c.ended_at = s.ended_at
+        AND ($8::boolean OR c.tenant = ANY ($9::text[]))
+    RETURNING c.key
+)
+SELECT l.ended_at, l.tenant, l.scope, l.key, (SELECT count(*) FROM gone AS g)::bigint AS removed, false AS busy
+FROM (SELECT s.ended_at, s.tenant, s.scope, s.key FROM seen AS s ORDER BY s.ended_at DESC, s.tenant DESC, s.scope DESC, s.key DESC LIMIT 1) AS l
+UNION ALL
+SELECT '0001-01-01 00:00:00+00'::timestamptz, '', '', '', 0, true FROM turn AS t WHERE NOT t.mine
+`
+
+type PurgeClaimsParams struct {
+	SchemaName  string
+	Keep        int64
+	AfterAt     time.Time
+	AfterTenant string
+	AfterScope  string
+	AfterKey    string
+	MaxRows     int32
+	AllTenants  bool
+	Tenants     []string
+}
+
+type PurgeClaimsRow struct {
+	EndedAt time.Time
+	Tenant  string
+	Scope   string
+	Key     string
+	Removed int64
+	Busy    bool
+}
+
+// PurgeClaims removes claims that ended more than keep microseconds ago, oldest first, looking at those that ended after a place, at most
+// max_rows of them. It returns the last place it looked at and how many it removed there and before; nothing when there was none to look at.
+// Guard: lock, scope, ended, strictly older than the cut-off. Index: claim_ended, claim_pkey. Locks: the janitor's, then claim rows.
+func (q *Queries) PurgeClaims(ctx context.Context, db DBTX, arg PurgeClaimsParams) ([]PurgeClaimsRow, error) {
+	rows, err := db.Query(ctx, purgeClaims,
+		arg.SchemaName,
+		arg.Keep,
+		arg.AfterAt,
+		arg.AfterTenant,
+		arg.AfterScope,
+		arg.AfterKey,
+		arg.MaxRows,
+		arg.AllTenants,
+		arg.Tenants,
+	)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	var items []PurgeClaimsRow
+	for rows.Next() {
+		var i PurgeClaimsRow
+		if err := rows.Scan(
+			&i.EndedAt,
+			&i.Tenant,
+			&i.Scope,
+			&i.Key,
+			&i.Removed,
+			&i.Busy,
+		); err != nil {
+			return nil, err
+		}
+		items = append(items, i)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
+}
+
 const purgeDelivered = `-- name: PurgeDelivered :many
 
 WITH turn AS MATERIALIZED (
@@ -395,6 +486,89 @@ func (q *Queries) PurgeDelivered(ctx context.Context, db DBTX, arg PurgeDelivere
 	for rows.Next() {
 		var i PurgeDeliveredRow
 		if err := rows.Scan(&i.ID, &i.Removed, &i.Busy); err != nil {
+			return nil, err
+		}
+		items = append(items, i)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
+}
+
+const purgeEvents = `-- name: PurgeEvents :many
+WITH turn AS MATERIALIZED (
+    SELECT pg_try_advisory_xact_lock(hashtextextended('fencepost janitor ' || $1::text, 0)) AS mine
+),
+seen AS MATERIALIZED (
+    SELECT
+        e.transaction_id, e.position, e.digest,
+        (e.recorded_at < statement_timestamp() - $2::bigint * interval '1 microsecond'
+            AND ($3::boolean OR NOT EXISTS (
+                SELECT FROM outbox.reader AS r WHERE (r.transaction_id, r.position) < (e.transaction_id, e.position)
+            ))) AS goes
+    FROM outbox.event AS e
+    WHERE e.transaction_id < (
+        SELECT i.base + pg_snapshot_xmin(pg_current_snapshot())::text::bigint FROM outbox.incarnation AS i WHERE i.written_by = i.xmin::text::bigint
+    )
+    AND (SELECT t.mine FROM turn AS t)
+    ORDER BY e.transaction_id, e.position
+    LIMIT $4::integer
+),
+old AS MATERIALIZED (
+    SELECT s.transaction_id, s.position, s.digest
+    FROM (
+        SELECT x.transaction_id, x.position, x.digest, bool_and(x.goes) OVER (ORDER BY x.transaction_id, x.position) AS goes
+        FROM seen AS x
+    ) AS s
+    WHERE s.goes
+),
+gone AS (
+    DELETE FROM outbox.event AS e
+    WHERE e.position = ANY (ARRAY(SELECT o.position FROM old AS o))
+    RETURNING e.position
+),
+marked AS (
+    UPDATE outbox.incarnation AS i
+    SET purged_transaction_id = l.transaction_id, purged_position = l.position, purged_digest = l.digest,
+        written_by = pg_current_xact_id()::xid::text::bigint
+    FROM (SELECT o.transaction_id, o.position, o.digest FROM old AS o ORDER BY o.transaction_id DESC, o.position DESC LIMIT 1) AS l
+    WHERE i.one
+)
+SELECT (SELECT count(*) FROM gone AS g)::bigint AS removed, (NOT t.mine)::boolean AS busy FROM turn AS t
+`
+
+type PurgeEventsParams struct {
+	SchemaName string
+	Keep       int64
+	Force      bool
+	MaxRows    int32
+}
+
+type PurgeEventsRow struct {
+	Removed int64
+	Busy    bool
+}
+
+// PurgeEvents removes the oldest events of the stream, at most max_rows, those recorded more than keep microseconds ago and no further than every named
+// reader came (with force: whatever they did), and marks the place. It stops at the first event that stays, so that the mark tells all that is gone.
+// Guard: lock, the incarnation's row its own, horizon, strictly older than the cut-off, readers. Index: event_order, event_pkey. Locks: the
+// janitor's, then the incarnation's row and the event rows.
+func (q *Queries) PurgeEvents(ctx context.Context, db DBTX, arg PurgeEventsParams) ([]PurgeEventsRow, error) {
+	rows, err := db.Query(ctx, purgeEvents,
+		arg.SchemaName,
+		arg.Keep,
+		arg.Force,
+		arg.MaxRows,
+	)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	var items []PurgeEventsRow
+	for rows.Next() {
+		var i PurgeEventsRow
+		if err := rows.Scan(&i.Removed, &i.Busy); err != nil {
 			return nil, err
 		}
 		items = append(items, i)

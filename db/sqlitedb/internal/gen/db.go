@@ -24,6 +24,12 @@ func New(db DBTX) *Queries {
 func Prepare(ctx context.Context, db DBTX) (*Queries, error) {
 	q := Queries{db: db}
 	var err error
+	if q.adoptStreamStmt, err = db.PrepareContext(ctx, adoptStream); err != nil {
+		return nil, fmt.Errorf("error preparing query AdoptStream: %w", err)
+	}
+	if q.appendEventStmt, err = db.PrepareContext(ctx, appendEvent); err != nil {
+		return nil, fmt.Errorf("error preparing query AppendEvent: %w", err)
+	}
 	if q.auditMessagesStmt, err = db.PrepareContext(ctx, auditMessages); err != nil {
 		return nil, fmt.Errorf("error preparing query AuditMessages: %w", err)
 	}
@@ -35,6 +41,9 @@ func Prepare(ctx context.Context, db DBTX) (*Queries, error) {
 	}
 	if q.becomeWriterStmt, err = db.PrepareContext(ctx, becomeWriter); err != nil {
 		return nil, fmt.Errorf("error preparing query BecomeWriter: %w", err)
+	}
+	if q.claimStmt, err = db.PrepareContext(ctx, claim); err != nil {
+		return nil, fmt.Errorf("error preparing query Claim: %w", err)
 	}
 	if q.countLanesStmt, err = db.PrepareContext(ctx, countLanes); err != nil {
 		return nil, fmt.Errorf("error preparing query CountLanes: %w", err)
@@ -51,6 +60,9 @@ func Prepare(ctx context.Context, db DBTX) (*Queries, error) {
 	if q.dueLanesStmt, err = db.PrepareContext(ctx, dueLanes); err != nil {
 		return nil, fmt.Errorf("error preparing query DueLanes: %w", err)
 	}
+	if q.endClaimStmt, err = db.PrepareContext(ctx, endClaim); err != nil {
+		return nil, fmt.Errorf("error preparing query EndClaim: %w", err)
+	}
 	if q.enqueueDueStmt, err = db.PrepareContext(ctx, enqueueDue); err != nil {
 		return nil, fmt.Errorf("error preparing query EnqueueDue: %w", err)
 	}
@@ -60,11 +72,20 @@ func Prepare(ctx context.Context, db DBTX) (*Queries, error) {
 	if q.expireUnleasedSeeStmt, err = db.PrepareContext(ctx, expireUnleasedSee); err != nil {
 		return nil, fmt.Errorf("error preparing query ExpireUnleasedSee: %w", err)
 	}
+	if q.findClaimsStmt, err = db.PrepareContext(ctx, findClaims); err != nil {
+		return nil, fmt.Errorf("error preparing query FindClaims: %w", err)
+	}
+	if q.findEventsStmt, err = db.PrepareContext(ctx, findEvents); err != nil {
+		return nil, fmt.Errorf("error preparing query FindEvents: %w", err)
+	}
 	if q.findFatesStmt, err = db.PrepareContext(ctx, findFates); err != nil {
 		return nil, fmt.Errorf("error preparing query FindFates: %w", err)
 	}
 	if q.findKeysStmt, err = db.PrepareContext(ctx, findKeys); err != nil {
 		return nil, fmt.Errorf("error preparing query FindKeys: %w", err)
+	}
+	if q.findReadersStmt, err = db.PrepareContext(ctx, findReaders); err != nil {
+		return nil, fmt.Errorf("error preparing query FindReaders: %w", err)
 	}
 	if q.leaseDueBoundStmt, err = db.PrepareContext(ctx, leaseDueBound); err != nil {
 		return nil, fmt.Errorf("error preparing query LeaseDueBound: %w", err)
@@ -159,6 +180,21 @@ func Prepare(ctx context.Context, db DBTX) (*Queries, error) {
 	if q.purgeAuditSeeStmt, err = db.PrepareContext(ctx, purgeAuditSee); err != nil {
 		return nil, fmt.Errorf("error preparing query PurgeAuditSee: %w", err)
 	}
+	if q.purgeClaimsEraseStmt, err = db.PrepareContext(ctx, purgeClaimsErase); err != nil {
+		return nil, fmt.Errorf("error preparing query PurgeClaimsErase: %w", err)
+	}
+	if q.purgeClaimsSeeStmt, err = db.PrepareContext(ctx, purgeClaimsSee); err != nil {
+		return nil, fmt.Errorf("error preparing query PurgeClaimsSee: %w", err)
+	}
+	if q.purgeEventsEraseStmt, err = db.PrepareContext(ctx, purgeEventsErase); err != nil {
+		return nil, fmt.Errorf("error preparing query PurgeEventsErase: %w", err)
+	}
+	if q.purgeEventsMarkStmt, err = db.PrepareContext(ctx, purgeEventsMark); err != nil {
+		return nil, fmt.Errorf("error preparing query PurgeEventsMark: %w", err)
+	}
+	if q.purgeEventsSeeStmt, err = db.PrepareContext(ctx, purgeEventsSee); err != nil {
+		return nil, fmt.Errorf("error preparing query PurgeEventsSee: %w", err)
+	}
 	if q.purgeSeeStmt, err = db.PrepareContext(ctx, purgeSee); err != nil {
 		return nil, fmt.Errorf("error preparing query PurgeSee: %w", err)
 	}
@@ -171,14 +207,32 @@ func Prepare(ctx context.Context, db DBTX) (*Queries, error) {
 	if q.readClockStmt, err = db.PrepareContext(ctx, readClock); err != nil {
 		return nil, fmt.Errorf("error preparing query ReadClock: %w", err)
 	}
+	if q.readEndStmt, err = db.PrepareContext(ctx, readEnd); err != nil {
+		return nil, fmt.Errorf("error preparing query ReadEnd: %w", err)
+	}
+	if q.readEventsStmt, err = db.PrepareContext(ctx, readEvents); err != nil {
+		return nil, fmt.Errorf("error preparing query ReadEvents: %w", err)
+	}
+	if q.readEventsBoundStmt, err = db.PrepareContext(ctx, readEventsBound); err != nil {
+		return nil, fmt.Errorf("error preparing query ReadEventsBound: %w", err)
+	}
+	if q.readEventsFromStmt, err = db.PrepareContext(ctx, readEventsFrom); err != nil {
+		return nil, fmt.Errorf("error preparing query ReadEventsFrom: %w", err)
+	}
 	if q.readHealthStmt, err = db.PrepareContext(ctx, readHealth); err != nil {
 		return nil, fmt.Errorf("error preparing query ReadHealth: %w", err)
+	}
+	if q.readSourceStmt, err = db.PrepareContext(ctx, readSource); err != nil {
+		return nil, fmt.Errorf("error preparing query ReadSource: %w", err)
 	}
 	if q.readSurroundingsStmt, err = db.PrepareContext(ctx, readSurroundings); err != nil {
 		return nil, fmt.Errorf("error preparing query ReadSurroundings: %w", err)
 	}
 	if q.readVersionStmt, err = db.PrepareContext(ctx, readVersion); err != nil {
 		return nil, fmt.Errorf("error preparing query ReadVersion: %w", err)
+	}
+	if q.recordClaimStmt, err = db.PrepareContext(ctx, recordClaim); err != nil {
+		return nil, fmt.Errorf("error preparing query RecordClaim: %w", err)
 	}
 	if q.registerWorkerStmt, err = db.PrepareContext(ctx, registerWorker); err != nil {
 		return nil, fmt.Errorf("error preparing query RegisterWorker: %w", err)
@@ -188,6 +242,9 @@ func Prepare(ctx context.Context, db DBTX) (*Queries, error) {
 	}
 	if q.releaseWorkerSeeStmt, err = db.PrepareContext(ctx, releaseWorkerSee); err != nil {
 		return nil, fmt.Errorf("error preparing query ReleaseWorkerSee: %w", err)
+	}
+	if q.removeReaderStmt, err = db.PrepareContext(ctx, removeReader); err != nil {
+		return nil, fmt.Errorf("error preparing query RemoveReader: %w", err)
 	}
 	if q.renewOrderStmt, err = db.PrepareContext(ctx, renewOrder); err != nil {
 		return nil, fmt.Errorf("error preparing query RenewOrder: %w", err)
@@ -209,6 +266,12 @@ func Prepare(ctx context.Context, db DBTX) (*Queries, error) {
 	}
 	if q.resumeLaneStmt, err = db.PrepareContext(ctx, resumeLane); err != nil {
 		return nil, fmt.Errorf("error preparing query ResumeLane: %w", err)
+	}
+	if q.saveReaderNewStmt, err = db.PrepareContext(ctx, saveReaderNew); err != nil {
+		return nil, fmt.Errorf("error preparing query SaveReaderNew: %w", err)
+	}
+	if q.saveReaderOnStmt, err = db.PrepareContext(ctx, saveReaderOn); err != nil {
+		return nil, fmt.Errorf("error preparing query SaveReaderOn: %w", err)
 	}
 	if q.settleAgainStmt, err = db.PrepareContext(ctx, settleAgain); err != nil {
 		return nil, fmt.Errorf("error preparing query SettleAgain: %w", err)
@@ -237,6 +300,9 @@ func Prepare(ctx context.Context, db DBTX) (*Queries, error) {
 	if q.showMessageStmt, err = db.PrepareContext(ctx, showMessage); err != nil {
 		return nil, fmt.Errorf("error preparing query ShowMessage: %w", err)
 	}
+	if q.takeClaimStmt, err = db.PrepareContext(ctx, takeClaim); err != nil {
+		return nil, fmt.Errorf("error preparing query TakeClaim: %w", err)
+	}
 	if q.touchWorkerStmt, err = db.PrepareContext(ctx, touchWorker); err != nil {
 		return nil, fmt.Errorf("error preparing query TouchWorker: %w", err)
 	}
@@ -248,6 +314,16 @@ func Prepare(ctx context.Context, db DBTX) (*Queries, error) {
 
 func (q *Queries) Close() error {
 	var err error
+	if q.adoptStreamStmt != nil {
+		if cerr := q.adoptStreamStmt.Close(); cerr != nil {
+			err = fmt.Errorf("error closing adoptStreamStmt: %w", cerr)
+		}
+	}
+	if q.appendEventStmt != nil {
+		if cerr := q.appendEventStmt.Close(); cerr != nil {
+			err = fmt.Errorf("error closing appendEventStmt: %w", cerr)
+		}
+	}
 	if q.auditMessagesStmt != nil {
 		if cerr := q.auditMessagesStmt.Close(); cerr != nil {
 			err = fmt.Errorf("error closing auditMessagesStmt: %w", cerr)
@@ -266,6 +342,11 @@ func (q *Queries) Close() error {
 	if q.becomeWriterStmt != nil {
 		if cerr := q.becomeWriterStmt.Close(); cerr != nil {
 			err = fmt.Errorf("error closing becomeWriterStmt: %w", cerr)
+		}
+	}
+	if q.claimStmt != nil {
+		if cerr := q.claimStmt.Close(); cerr != nil {
+			err = fmt.Errorf("error closing claimStmt: %w", cerr)
 		}
 	}
 	if q.countLanesStmt != nil {
@@ -293,6 +374,11 @@ func (q *Queries) Close() error {
 			err = fmt.Errorf("error closing dueLanesStmt: %w", cerr)
 		}
 	}
+	if q.endClaimStmt != nil {
+		if cerr := q.endClaimStmt.Close(); cerr != nil {
+			err = fmt.Errorf("error closing endClaimStmt: %w", cerr)
+		}
+	}
 	if q.enqueueDueStmt != nil {
 		if cerr := q.enqueueDueStmt.Close(); cerr != nil {
 			err = fmt.Errorf("error closing enqueueDueStmt: %w", cerr)
@@ -308,6 +394,16 @@ func (q *Queries) Close() error {
 			err = fmt.Errorf("error closing expireUnleasedSeeStmt: %w", cerr)
 		}
 	}
+	if q.findClaimsStmt != nil {
+		if cerr := q.findClaimsStmt.Close(); cerr != nil {
+			err = fmt.Errorf("error closing findClaimsStmt: %w", cerr)
+		}
+	}
+	if q.findEventsStmt != nil {
+		if cerr := q.findEventsStmt.Close(); cerr != nil {
+			err = fmt.Errorf("error closing findEventsStmt: %w", cerr)
+		}
+	}
 	if q.findFatesStmt != nil {
 		if cerr := q.findFatesStmt.Close(); cerr != nil {
 			err = fmt.Errorf("error closing findFatesStmt: %w", cerr)
@@ -316,6 +412,11 @@ func (q *Queries) Close() error {
 	if q.findKeysStmt != nil {
 		if cerr := q.findKeysStmt.Close(); cerr != nil {
 			err = fmt.Errorf("error closing findKeysStmt: %w", cerr)
+		}
+	}
+	if q.findReadersStmt != nil {
+		if cerr := q.findReadersStmt.Close(); cerr != nil {
+			err = fmt.Errorf("error closing findReadersStmt: %w", cerr)
 		}
 	}
 	if q.leaseDueBoundStmt != nil {
@@ -473,6 +574,31 @@ func (q *Queries) Close() error {
 			err = fmt.Errorf("error closing purgeAuditSeeStmt: %w", cerr)
 		}
 	}
+	if q.purgeClaimsEraseStmt != nil {
+		if cerr := q.purgeClaimsEraseStmt.Close(); cerr != nil {
+			err = fmt.Errorf("error closing purgeClaimsEraseStmt: %w", cerr)
+		}
+	}
+	if q.purgeClaimsSeeStmt != nil {
+		if cerr := q.purgeClaimsSeeStmt.Close(); cerr != nil {
+			err = fmt.Errorf("error closing purgeClaimsSeeStmt: %w", cerr)
+		}
+	}
+	if q.purgeEventsEraseStmt != nil {
+		if cerr := q.purgeEventsEraseStmt.Close(); cerr != nil {
+			err = fmt.Errorf("error closing purgeEventsEraseStmt: %w", cerr)
+		}
+	}
+	if q.purgeEventsMarkStmt != nil {
+		if cerr := q.purgeEventsMarkStmt.Close(); cerr != nil {
+			err = fmt.Errorf("error closing purgeEventsMarkStmt: %w", cerr)
+		}
+	}
+	if q.purgeEventsSeeStmt != nil {
+		if cerr := q.purgeEventsSeeStmt.Close(); cerr != nil {
+			err = fmt.Errorf("error closing purgeEventsSeeStmt: %w", cerr)
+		}
+	}
 	if q.purgeSeeStmt != nil {
 		if cerr := q.purgeSeeStmt.Close(); cerr != nil {
 			err = fmt.Errorf("error closing purgeSeeStmt: %w", cerr)
@@ -493,9 +619,34 @@ func (q *Queries) Close() error {
 			err = fmt.Errorf("error closing readClockStmt: %w", cerr)
 		}
 	}
+	if q.readEndStmt != nil {
+		if cerr := q.readEndStmt.Close(); cerr != nil {
+			err = fmt.Errorf("error closing readEndStmt: %w", cerr)
+		}
+	}
+	if q.readEventsStmt != nil {
+		if cerr := q.readEventsStmt.Close(); cerr != nil {
+			err = fmt.Errorf("error closing readEventsStmt: %w", cerr)
+		}
+	}
+	if q.readEventsBoundStmt != nil {
+		if cerr := q.readEventsBoundStmt.Close(); cerr != nil {
+			err = fmt.Errorf("error closing readEventsBoundStmt: %w", cerr)
+		}
+	}
+	if q.readEventsFromStmt != nil {
+		if cerr := q.readEventsFromStmt.Close(); cerr != nil {
+			err = fmt.Errorf("error closing readEventsFromStmt: %w", cerr)
+		}
+	}
 	if q.readHealthStmt != nil {
 		if cerr := q.readHealthStmt.Close(); cerr != nil {
 			err = fmt.Errorf("error closing readHealthStmt: %w", cerr)
+		}
+	}
+	if q.readSourceStmt != nil {
+		if cerr := q.readSourceStmt.Close(); cerr != nil {
+			err = fmt.Errorf("error closing readSourceStmt: %w", cerr)
 		}
 	}
 	if q.readSurroundingsStmt != nil {
@@ -506,6 +657,11 @@ func (q *Queries) Close() error {
 	if q.readVersionStmt != nil {
 		if cerr := q.readVersionStmt.Close(); cerr != nil {
 			err = fmt.Errorf("error closing readVersionStmt: %w", cerr)
+		}
+	}
+	if q.recordClaimStmt != nil {
+		if cerr := q.recordClaimStmt.Close(); cerr != nil {
+			err = fmt.Errorf("error closing recordClaimStmt: %w", cerr)
 		}
 	}
 	if q.registerWorkerStmt != nil {
@@ -521,6 +677,11 @@ func (q *Queries) Close() error {
 	if q.releaseWorkerSeeStmt != nil {
 		if cerr := q.releaseWorkerSeeStmt.Close(); cerr != nil {
 			err = fmt.Errorf("error closing releaseWorkerSeeStmt: %w", cerr)
+		}
+	}
+	if q.removeReaderStmt != nil {
+		if cerr := q.removeReaderStmt.Close(); cerr != nil {
+			err = fmt.Errorf("error closing removeReaderStmt: %w", cerr)
 		}
 	}
 	if q.renewOrderStmt != nil {
@@ -556,6 +717,16 @@ func (q *Queries) Close() error {
 	if q.resumeLaneStmt != nil {
 		if cerr := q.resumeLaneStmt.Close(); cerr != nil {
 			err = fmt.Errorf("error closing resumeLaneStmt: %w", cerr)
+		}
+	}
+	if q.saveReaderNewStmt != nil {
+		if cerr := q.saveReaderNewStmt.Close(); cerr != nil {
+			err = fmt.Errorf("error closing saveReaderNewStmt: %w", cerr)
+		}
+	}
+	if q.saveReaderOnStmt != nil {
+		if cerr := q.saveReaderOnStmt.Close(); cerr != nil {
+			err = fmt.Errorf("error closing saveReaderOnStmt: %w", cerr)
 		}
 	}
 	if q.settleAgainStmt != nil {
@@ -601,6 +772,11 @@ func (q *Queries) Close() error {
 	if q.showMessageStmt != nil {
 		if cerr := q.showMessageStmt.Close(); cerr != nil {
 			err = fmt.Errorf("error closing showMessageStmt: %w", cerr)
+		}
+	}
+	if q.takeClaimStmt != nil {
+		if cerr := q.takeClaimStmt.Close(); cerr != nil {
+			err = fmt.Errorf("error closing takeClaimStmt: %w", cerr)
 		}
 	}
 	if q.touchWorkerStmt != nil {
@@ -652,20 +828,27 @@ func (q *Queries) queryRow(ctx context.Context, stmt *sql.Stmt, query string, ar
 type Queries struct {
 	db                       DBTX
 	tx                       *sql.Tx
+	adoptStreamStmt          *sql.Stmt
+	appendEventStmt          *sql.Stmt
 	auditMessagesStmt        *sql.Stmt
 	auditMessagesBoundStmt   *sql.Stmt
 	auditMessagesCountStmt   *sql.Stmt
 	becomeWriterStmt         *sql.Stmt
+	claimStmt                *sql.Stmt
 	countLanesStmt           *sql.Stmt
 	countLanesOneStmt        *sql.Stmt
 	countParkedStmt          *sql.Stmt
 	countUndeliveredStmt     *sql.Stmt
 	dueLanesStmt             *sql.Stmt
+	endClaimStmt             *sql.Stmt
 	enqueueDueStmt           *sql.Stmt
 	enqueueMessageStmt       *sql.Stmt
 	expireUnleasedSeeStmt    *sql.Stmt
+	findClaimsStmt           *sql.Stmt
+	findEventsStmt           *sql.Stmt
 	findFatesStmt            *sql.Stmt
 	findKeysStmt             *sql.Stmt
+	findReadersStmt          *sql.Stmt
 	leaseDueBoundStmt        *sql.Stmt
 	leaseDueLanesStmt        *sql.Stmt
 	leaseDuePickStmt         *sql.Stmt
@@ -697,16 +880,28 @@ type Queries struct {
 	pauseLaneStmt            *sql.Stmt
 	purgeAuditEraseStmt      *sql.Stmt
 	purgeAuditSeeStmt        *sql.Stmt
+	purgeClaimsEraseStmt     *sql.Stmt
+	purgeClaimsSeeStmt       *sql.Stmt
+	purgeEventsEraseStmt     *sql.Stmt
+	purgeEventsMarkStmt      *sql.Stmt
+	purgeEventsSeeStmt       *sql.Stmt
 	purgeSeeStmt             *sql.Stmt
 	purgeUndeliveredSeeStmt  *sql.Stmt
 	purgeWorkersStmt         *sql.Stmt
 	readClockStmt            *sql.Stmt
+	readEndStmt              *sql.Stmt
+	readEventsStmt           *sql.Stmt
+	readEventsBoundStmt      *sql.Stmt
+	readEventsFromStmt       *sql.Stmt
 	readHealthStmt           *sql.Stmt
+	readSourceStmt           *sql.Stmt
 	readSurroundingsStmt     *sql.Stmt
 	readVersionStmt          *sql.Stmt
+	recordClaimStmt          *sql.Stmt
 	registerWorkerStmt       *sql.Stmt
 	releaseQueueStmt         *sql.Stmt
 	releaseWorkerSeeStmt     *sql.Stmt
+	removeReaderStmt         *sql.Stmt
 	renewOrderStmt           *sql.Stmt
 	renewQueueStmt           *sql.Stmt
 	renewReadStmt            *sql.Stmt
@@ -714,6 +909,8 @@ type Queries struct {
 	replayDeadPickStmt       *sql.Stmt
 	resolveRetryAgainStmt    *sql.Stmt
 	resumeLaneStmt           *sql.Stmt
+	saveReaderNewStmt        *sql.Stmt
+	saveReaderOnStmt         *sql.Stmt
 	settleAgainStmt          *sql.Stmt
 	settleBlockStmt          *sql.Stmt
 	settleDequeueStmt        *sql.Stmt
@@ -723,6 +920,7 @@ type Queries struct {
 	settleRecordStmt         *sql.Stmt
 	settleUnorderStmt        *sql.Stmt
 	showMessageStmt          *sql.Stmt
+	takeClaimStmt            *sql.Stmt
 	touchWorkerStmt          *sql.Stmt
 	unblockKeyStmt           *sql.Stmt
 }
@@ -731,20 +929,27 @@ func (q *Queries) WithTx(tx *sql.Tx) *Queries {
 	return &Queries{
 		db:                       tx,
 		tx:                       tx,
+		adoptStreamStmt:          q.adoptStreamStmt,
+		appendEventStmt:          q.appendEventStmt,
 		auditMessagesStmt:        q.auditMessagesStmt,
 		auditMessagesBoundStmt:   q.auditMessagesBoundStmt,
 		auditMessagesCountStmt:   q.auditMessagesCountStmt,
 		becomeWriterStmt:         q.becomeWriterStmt,
+		claimStmt:                q.claimStmt,
 		countLanesStmt:           q.countLanesStmt,
 		countLanesOneStmt:        q.countLanesOneStmt,
 		countParkedStmt:          q.countParkedStmt,
 		countUndeliveredStmt:     q.countUndeliveredStmt,
 		dueLanesStmt:             q.dueLanesStmt,
+		endClaimStmt:             q.endClaimStmt,
 		enqueueDueStmt:           q.enqueueDueStmt,
 		enqueueMessageStmt:       q.enqueueMessageStmt,
 		expireUnleasedSeeStmt:    q.expireUnleasedSeeStmt,
+		findClaimsStmt:           q.findClaimsStmt,
+		findEventsStmt:           q.findEventsStmt,
 		findFatesStmt:            q.findFatesStmt,
 		findKeysStmt:             q.findKeysStmt,
+		findReadersStmt:          q.findReadersStmt,
 		leaseDueBoundStmt:        q.leaseDueBoundStmt,
 		leaseDueLanesStmt:        q.leaseDueLanesStmt,
 		leaseDuePickStmt:         q.leaseDuePickStmt,
@@ -776,16 +981,28 @@ func (q *Queries) WithTx(tx *sql.Tx) *Queries {
 		pauseLaneStmt:            q.pauseLaneStmt,
 		purgeAuditEraseStmt:      q.purgeAuditEraseStmt,
 		purgeAuditSeeStmt:        q.purgeAuditSeeStmt,
+		purgeClaimsEraseStmt:     q.purgeClaimsEraseStmt,
+		purgeClaimsSeeStmt:       q.purgeClaimsSeeStmt,
+		purgeEventsEraseStmt:     q.purgeEventsEraseStmt,
+		purgeEventsMarkStmt:      q.purgeEventsMarkStmt,
+		purgeEventsSeeStmt:       q.purgeEventsSeeStmt,
 		purgeSeeStmt:             q.purgeSeeStmt,
 		purgeUndeliveredSeeStmt:  q.purgeUndeliveredSeeStmt,
 		purgeWorkersStmt:         q.purgeWorkersStmt,
 		readClockStmt:            q.readClockStmt,
+		readEndStmt:              q.readEndStmt,
+		readEventsStmt:           q.readEventsStmt,
+		readEventsBoundStmt:      q.readEventsBoundStmt,
+		readEventsFromStmt:       q.readEventsFromStmt,
 		readHealthStmt:           q.readHealthStmt,
+		readSourceStmt:           q.readSourceStmt,
 		readSurroundingsStmt:     q.readSurroundingsStmt,
 		readVersionStmt:          q.readVersionStmt,
+		recordClaimStmt:          q.recordClaimStmt,
 		registerWorkerStmt:       q.registerWorkerStmt,
 		releaseQueueStmt:         q.releaseQueueStmt,
 		releaseWorkerSeeStmt:     q.releaseWorkerSeeStmt,
+		removeReaderStmt:         q.removeReaderStmt,
 		renewOrderStmt:           q.renewOrderStmt,
 		renewQueueStmt:           q.renewQueueStmt,
 		renewReadStmt:            q.renewReadStmt,
@@ -793,6 +1010,8 @@ func (q *Queries) WithTx(tx *sql.Tx) *Queries {
 		replayDeadPickStmt:       q.replayDeadPickStmt,
 		resolveRetryAgainStmt:    q.resolveRetryAgainStmt,
 		resumeLaneStmt:           q.resumeLaneStmt,
+		saveReaderNewStmt:        q.saveReaderNewStmt,
+		saveReaderOnStmt:         q.saveReaderOnStmt,
 		settleAgainStmt:          q.settleAgainStmt,
 		settleBlockStmt:          q.settleBlockStmt,
 		settleDequeueStmt:        q.settleDequeueStmt,
@@ -802,6 +1021,7 @@ func (q *Queries) WithTx(tx *sql.Tx) *Queries {
 		settleRecordStmt:         q.settleRecordStmt,
 		settleUnorderStmt:        q.settleUnorderStmt,
 		showMessageStmt:          q.showMessageStmt,
+		takeClaimStmt:            q.takeClaimStmt,
 		touchWorkerStmt:          q.touchWorkerStmt,
 		unblockKeyStmt:           q.unblockKeyStmt,
 	}

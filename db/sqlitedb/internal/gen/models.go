@@ -3,3 +3,16 @@
 //   sqlc v1.31.1
 
 package gen
+
+type OutboxEvent struct {
+	Position      int64
+	TransactionID int64
+	RecordedAt    int64
+	Tenant        string
+	Stream        string
+	Type          string
+	EventID       string
+	Digest        []byte
+	Metadata      string
+	Payload       []byte
+}

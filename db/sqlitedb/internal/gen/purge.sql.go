@@ -141,6 +141,186 @@ func (q *Queries) PurgeAuditSee(ctx context.Context, arg PurgeAuditSeeParams) ([
 	return items, nil
 }
 
+const purgeClaimsErase = `-- name: PurgeClaimsErase :exec
+DELETE FROM outbox_claim
+WHERE tenant = CAST(?1 AS TEXT) AND scope = CAST(?2 AS TEXT) AND key = CAST(?3 AS TEXT)
+`
+
+type PurgeClaimsEraseParams struct {
+	Tenant string
+	Scope  string
+	Key    string
+}
+
+// PurgeClaimsErase removes one claim. Guard: the caller's. Index: claim_pkey. Locks: none.
+func (q *Queries) PurgeClaimsErase(ctx context.Context, arg PurgeClaimsEraseParams) error {
+	_, err := q.exec(ctx, q.purgeClaimsEraseStmt, purgeClaimsErase, arg.Tenant, arg.Scope, arg.Key)
+	return err
+}
+
+const purgeClaimsSee = `-- name: PurgeClaimsSee :many
+SELECT
+    c.ended_at, c.tenant, c.scope, c.key,
+    CAST(
+        CAST(?1 AS BOOLEAN) OR c.tenant IN (SELECT t.value FROM json_each(CAST(?2 AS TEXT)) AS t)
+        AS BOOLEAN
+    ) AS in_scope
+FROM outbox_claim AS c
+WHERE c.state <> 0
+    AND c.ended_at < CAST(?3 AS INTEGER)
+    AND (c.ended_at, c.tenant, c.scope, c.key)
+        > (CAST(?4 AS INTEGER), +CAST(?5 AS TEXT), +CAST(?6 AS TEXT), +CAST(?7 AS TEXT))
+ORDER BY c.ended_at, c.tenant, c.scope, c.key
+LIMIT CAST(?8 AS INTEGER)
+`
+
+type PurgeClaimsSeeParams struct {
+	AllTenants  bool
+	Tenants     string
+	Cutoff      int64
+	AfterAt     int64
+	AfterTenant string
+	AfterScope  string
+	AfterKey    string
+	MaxRows     int64
+}
+
+type PurgeClaimsSeeRow struct {
+	EndedAt int64
+	Tenant  string
+	Scope   string
+	Key     string
+	InScope bool
+}
+
+// PurgeClaimsSee looks at claims that ended before the cut-off and after a place, at most max_rows of them, oldest first, and says of each whether it
+// is in scope. The pluses are those of PurgeUndeliveredSee.
+// Guard: scope, ended, strictly older than the cut-off. Index: claim_ended. Locks: none.
+func (q *Queries) PurgeClaimsSee(ctx context.Context, arg PurgeClaimsSeeParams) ([]PurgeClaimsSeeRow, error) {
+	rows, err := q.query(ctx, q.purgeClaimsSeeStmt, purgeClaimsSee,
+		arg.AllTenants,
+		arg.Tenants,
+		arg.Cutoff,
+		arg.AfterAt,
+		arg.AfterTenant,
+		arg.AfterScope,
+		arg.AfterKey,
+		arg.MaxRows,
+	)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	var items []PurgeClaimsSeeRow
+	for rows.Next() {
+		var i PurgeClaimsSeeRow
+		if err := rows.Scan(
+			&i.EndedAt,
+			&i.Tenant,
+			&i.Scope,
+			&i.Key,
+			&i.InScope,
+		); err != nil {
+			return nil, err
+		}
+		items = append(items, i)
+	}
+	if err := rows.Close(); err != nil {
+		return nil, err
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
+}
+
+const purgeEventsErase = `-- name: PurgeEventsErase :exec
+DELETE FROM outbox_event
+WHERE position <= CAST(?1 AS INTEGER)
+`
+
+type PurgeEventsEraseParams struct {
+	Position int64
+}
+
+// PurgeEventsErase removes the events up to a position. Guard: the caller's. Index: the primary key. Locks: none.
+func (q *Queries) PurgeEventsErase(ctx context.Context, arg PurgeEventsEraseParams) error {
+	_, err := q.exec(ctx, q.purgeEventsEraseStmt, purgeEventsErase, arg.Position)
+	return err
+}
+
+const purgeEventsMark = `-- name: PurgeEventsMark :exec
+UPDATE outbox_incarnation
+SET purged_transaction_id = CAST(?1 AS INTEGER),
+    purged_position = CAST(?1 AS INTEGER),
+    purged_digest = CAST(?2 AS BLOB)
+WHERE one = 1
+`
+
+type PurgeEventsMarkParams struct {
+	Position int64
+	Digest   []byte
+}
+
+// PurgeEventsMark tells which was the last event removed. Guard: none, it is one row. Index: the primary key. Locks: none.
+func (q *Queries) PurgeEventsMark(ctx context.Context, arg PurgeEventsMarkParams) error {
+	_, err := q.exec(ctx, q.purgeEventsMarkStmt, purgeEventsMark, arg.Position, arg.Digest)
+	return err
+}
+
+const purgeEventsSee = `-- name: PurgeEventsSee :many
+SELECT
+    e.position, e.digest,
+    CAST(
+        e.recorded_at < CAST(?1 AS INTEGER)
+        AND (CAST(?2 AS BOOLEAN) OR NOT EXISTS (
+            SELECT 1 FROM outbox_reader AS r WHERE (r.transaction_id, r.position) < (e.transaction_id, e.position)
+        ))
+        AS BOOLEAN
+    ) AS goes
+FROM outbox_event AS e
+ORDER BY e.position
+LIMIT CAST(?3 AS INTEGER)
+`
+
+type PurgeEventsSeeParams struct {
+	Cutoff  int64
+	Force   bool
+	MaxRows int64
+}
+
+type PurgeEventsSeeRow struct {
+	Position int64
+	Digest   []byte
+	Goes     bool
+}
+
+// PurgeEventsSee looks at the oldest events, at most max_rows of them, and says of each whether it may go: recorded before the cut-off, and no
+// further than every named reader came (with force: whatever they did).
+// Guard: strictly older than the cut-off, readers. Index: the primary key; all readers, which are few. Locks: none.
+func (q *Queries) PurgeEventsSee(ctx context.Context, arg PurgeEventsSeeParams) ([]PurgeEventsSeeRow, error) {
+	rows, err := q.query(ctx, q.purgeEventsSeeStmt, purgeEventsSee, arg.Cutoff, arg.Force, arg.MaxRows)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	var items []PurgeEventsSeeRow
+	for rows.Next() {
+		var i PurgeEventsSeeRow
+		if err := rows.Scan(&i.Position, &i.Digest, &i.Goes); err != nil {
+			return nil, err
+		}
+		items = append(items, i)
+	}
+	if err := rows.Close(); err != nil {
+		return nil, err
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
+}
+
 const purgeSee = `-- name: PurgeSee :many
 
 SELECT
