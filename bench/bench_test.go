@@ -97,7 +97,7 @@ func compare(b *testing.B, messages int, run func(b *testing.B, c contender, mes
 // empty leaves no row of an earlier run, no dead entry and no bloat.
 func empty(b *testing.B) {
 	b.Helper()
-	if _, err := server.ExecContext(b.Context(), "TRUNCATE outbox.message, outbox.queue, outbox.order_lease, outbox.settlement"); err != nil {
+	if _, err := server.ExecContext(b.Context(), "TRUNCATE outbox.message, outbox.queue, outbox.order_lease, outbox.settlement, outbox.event"); err != nil {
 		b.Fatal(err)
 	}
 }
