@@ -17,11 +17,12 @@ func newDemo() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "demo",
 		Short: "Run a small shop whose effects survive everything that can go wrong",
-		Long: `Run a small shop: an HTTP service that writes orders and their effects in one transaction, worker processes that
-perform the effects, and a receiver that keeps a ledger. Calls fail and time out, a worker is killed (SIGKILL), an
-order is rolled back, a dead message is replayed, a lane is paused and resumed. In the end the orders are compared
-with the ledger: the command fails unless nothing is lost, nothing is unexpected, and there are no more duplicate
-calls than the killed worker held leases.
+		Long: `Run a small shop: an HTTP service that writes orders, events and their effects in one transaction, worker
+processes that perform the effects, a receiver that keeps a ledger, and a bus whose handler counts each order in the
+shop's books. Calls fail and time out, a worker is killed (SIGKILL), an order is rolled back, a dead message is
+replayed, a lane is paused and resumed, a handler of the bus fails. In the end the orders are compared with the ledger,
+the books and the stream of events: the command fails unless nothing is lost, nothing is unexpected, each order is
+counted once, and there are no more duplicate calls than the killed worker held leases.
 
 It runs on SQLite, all processes on one file in a temporary folder. With --postgres it runs on a throwaway PostgreSQL
 server, for which the server's programs must be installed (as root on Debian and Ubuntu it installs them), or on the
@@ -115,6 +116,8 @@ func (r demoReport) text(p *page) {
 		{"duplicates", number(r.Duplicates), fmt.Sprintf("calls for what was performed already; at most %s, what the killed worker held", number(r.Held))},
 		{"lost", number(r.Lost), "ordered, not in the ledger"},
 		{"unexpected", number(r.Unexpected), "in the ledger, not ordered"},
+		{"events", number(r.Events), "orders in the stream, each once"},
+		{"booked", number(r.Booked), "orders that the handler of the bus counted, each once"},
 	})
 	verdict := levelOK
 	if !r.OK() {

@@ -67,7 +67,8 @@ func TestDemoReport(t *testing.T) {
 	t.Parallel()
 	p := page{}
 	demoReport{demo.Report{
-		Seed: 1, Orders: 1000, Enqueued: 2000, Delivered: 2000, Retried: 155, Dead: 1, Replayed: 1, Duplicates: 50, Held: 55, Seconds: 13,
+		Seed: 1, Orders: 1000, Enqueued: 2000, Delivered: 2000, Retried: 155, Dead: 1, Replayed: 1, Duplicates: 50, Held: 55,
+		Events: 1000, Booked: 1000, Seconds: 13,
 	}}.text(&p)
 	golden(t, "demo", p.String())
 }

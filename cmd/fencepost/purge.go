@@ -22,17 +22,19 @@ func newPurge() *cobra.Command {
 	const day = 24 * time.Hour
 	var p purging
 	p.timeout = 5 * time.Second
-	p.config = janitor.Config{Delivered: 7 * day, Dead: 30 * day, Cancelled: 30 * day, Expired: 30 * day, Audit: 365 * day, Grace: day}
+	p.config = janitor.Config{Delivered: 7 * day, Dead: 30 * day, Cancelled: 30 * day, Expired: 30 * day, Audit: 365 * day, Events: janitor.KeepForever, Grace: day}
 	cmd := &cobra.Command{
 		Use:   "purge",
 		Short: "Remove settled messages whose retention is over",
 		Long: `Remove settled messages whose retention is over, and settle as expired what nobody ever leased within its age and a grace:
-what a janitor does in a service, once over all rows; for cron. Old acts in the audit and workers not seen for long go too.
+what a janitor does in a service, once over all rows; for cron. Old acts in the audit, workers not seen for long and
+claims that ended long ago go too; events only when --events says so, and none that a named reader of the stream has yet to read.
 It needs no sender to run. It works in steps of at most 1,000 rows; interrupted, it has done what it had done, and the next
 run goes on. The key of a message that is removed is free again. When another janitor is at a step as it begins, it does
 nothing (exit code 3).`,
 		Example: `  fencepost purge --dry-run
   fencepost purge --yes --delivered 336h
+  fencepost purge --yes --events 2160h
   fencepost purge --yes --dead none --json`,
 		Args: noArguments,
 		RunE: p.run,
@@ -52,11 +54,21 @@ nothing (exit code 3).`,
 		keep := durationFlag{period, time.Minute, longestAge}
 		flags.Var(noneFlag{keep, func() { *period = janitor.KeepForever }}, name, "keep "+what+" for this long, or none to keep them for ever")
 	}
+	flags.Var(noneFlag{eventsFlag{durationFlag{&p.config.Events, time.Minute, longestAge}}, func() { p.config.Events = janitor.KeepForever }},
+		"events", "keep events for this long; not with --tenant (default none: for ever)")
+	flags.BoolVar(&p.config.ForceEvents, "force-events", false, "remove events also beyond what a named reader has yet to read")
+	flags.Var(noneFlag{durationFlag{&p.config.Claims, time.Minute, longestAge}, func() { p.config.Claims = janitor.KeepForever }}, "claims",
+		"keep ended claims for this long, or none to keep them for ever; at least as long as dead messages (default 1440h)")
 	flags.Var(durationFlag{&p.config.Grace, time.Minute, longestAge}, "grace", "expire what nobody leased this long after its maximum age")
 	flags.BoolVar(&p.dryRun, "dry-run", false, "change nothing and print what would be removed")
 	flags.BoolVar(&p.yes, "yes", false, "do not ask")
 	return cmd
 }
+
+// eventsFlag is a period whose default is for ever, which is not shown as a number.
+type eventsFlag struct{ durationFlag }
+
+func (eventsFlag) String() string { return "" }
 
 func (p *purging) run(cmd *cobra.Command, _ []string) error {
 	p.config.Scope, p.config.Timeout = p.scope(), p.timeout
@@ -86,7 +98,7 @@ func (p *purging) run(cmd *cobra.Command, _ []string) error {
 			if p.dryRun {
 				return output(cmd, newPurgeReport(foretold, true))
 			}
-			question := fmt.Sprintf("remove %s messages and settle %s as expired, and forget old acts in the audit?", thousands(int64(foretold.Purged.Total())), thousands(int64(foretold.Overdue)))
+			question := fmt.Sprintf("remove %s messages and settle %s as expired, and forget old acts, events and claims?", thousands(int64(foretold.Purged.Total())), thousands(int64(foretold.Overdue)))
 			if err := confirm(cmd, question); err != nil {
 				return err
 			}
@@ -112,13 +124,15 @@ type purgeReport struct {
 	Overdue   int  `json:"overdue"`
 	Acts      int  `json:"acts"`    // of operators, in the audit
 	Workers   int  `json:"workers"` // not seen for long
+	Events    int  `json:"events"`
+	Claims    int  `json:"claims"`
 	Busy      bool `json:"busy"`
 }
 
 func newPurgeReport(r janitor.Report, dryRun bool) purgeReport {
 	return purgeReport{
 		DryRun: dryRun, Delivered: r.Purged.Delivered, Dead: r.Purged.Dead, Cancelled: r.Purged.Cancelled, Expired: r.Purged.Expired,
-		Overdue: r.Overdue, Acts: r.Acts, Workers: r.Workers, Busy: r.Busy,
+		Overdue: r.Overdue, Acts: r.Acts, Workers: r.Workers, Events: r.Events, Claims: r.Claims, Busy: r.Busy,
 	}
 }
 
@@ -131,8 +145,9 @@ func (r purgeReport) text(p *page) {
 		{number(r.Delivered), number(r.Dead), number(r.Cancelled), number(r.Expired), number(r.Overdue)},
 	})
 	if r.DryRun {
-		p.linef("\nwould be removed, and the overdue ones settled as expired; nothing was changed. Old acts in the audit and workers are not counted.")
+		p.linef("\nwould be removed, and the overdue ones settled as expired; nothing was changed. Old acts in the audit, workers, events and claims are not counted.")
 	} else {
-		p.linef("\nremoved, and the overdue ones settled as expired; with %s acts in the audit and %s workers", number(r.Acts), number(r.Workers))
+		p.linef("\nremoved, and the overdue ones settled as expired; with %s acts in the audit, %s workers, %s events and %s claims",
+			number(r.Acts), number(r.Workers), number(r.Events), number(r.Claims))
 	}
 }

@@ -5,6 +5,7 @@ import (
 	"log/slog"
 
 	"github.com/fencepost-go/fencepost/db"
+	"github.com/fencepost-go/fencepost/events"
 	"github.com/fencepost-go/fencepost/outbox"
 )
 
@@ -46,6 +47,7 @@ type connection interface {
 	execute(ctx context.Context, statement string) error
 	inTx(ctx context.Context, box *outbox.Box, fn func(transaction) error) error
 	ids(ctx context.Context, query string) ([]int, error)
+	handler(do func(ctx context.Context, tx transaction, e events.Event) error) events.HandlerFunc
 	close()
 }
 

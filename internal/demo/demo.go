@@ -1,10 +1,11 @@
 // Package demo is a small shop that does what fencepost is for while everything breaks that can, and then checks the result
 // without trusting fencepost.
 //
-// The shop (shop.go) is an HTTP service that writes an order and its effects, a charge and a mail, in one transaction. Workers
+// The shop (shop.go) is an HTTP service that writes an order and the fact that it was placed in one transaction, and with them the effects that
+// follow from that, a charge and a mail. Its books (books.go) count each order once, as a handler of a bus. Workers
 // (worker.go), processes of their own, perform the effects: they call the receiver (receiver.go), another HTTP service, which keeps a
 // ledger and does nothing twice. The story (story.go) places orders and lets things go wrong. In the end the shop's orders are compared
-// with the receiver's ledger (report.go).
+// with the receiver's ledger, the books and the stream of events (report.go).
 package demo
 
 import (
@@ -56,15 +57,23 @@ func Run(ctx context.Context, config Config) (report Report, err error) {
 		return Report{}, err
 	}
 	defer receiver.stop()
-	shop, err := startShop(ctx, on, box)
+	log, err := newLog(box)
+	if err != nil {
+		return Report{}, err
+	}
+	shop, err := startShop(ctx, on, box, log)
 	if err != nil {
 		return Report{}, err
 	}
 	defer shop.stop()
+	books, err := openBooks(ctx, on, log)
+	if err != nil {
+		return Report{}, err
+	}
 	crew := &crew{command: config.Worker, database: database, receiver: receiver.url}
 	defer crew.kill()
 	s := &story{
-		box: box, shop: shop, receiver: receiver, crew: crew, orders: orders,
+		box: box, log: log, shop: shop, books: books, receiver: receiver, crew: crew, orders: orders,
 		tell: newNarrator(config.Progress, config.Terminal, start),
 	}
 	if err := s.play(ctx); err != nil {

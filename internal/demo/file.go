@@ -2,12 +2,14 @@ package demo
 
 import (
 	"context"
+	"database/sql"
 	"errors"
 	"os"
 	"path/filepath"
 
 	"github.com/fencepost-go/fencepost/db"
 	"github.com/fencepost-go/fencepost/db/sqlitedb"
+	"github.com/fencepost-go/fencepost/events"
 	"github.com/fencepost-go/fencepost/outbox"
 	"github.com/fencepost-go/fencepost/schema"
 )
@@ -61,6 +63,15 @@ func (c fileConnection) inTx(ctx context.Context, box *outbox.Box, fn func(trans
 			_, err := tx.ExecContext(ctx, statement, args...)
 			return err
 		}})
+	})
+}
+
+func (c fileConnection) handler(do func(context.Context, transaction, events.Event) error) events.HandlerFunc {
+	return sqlitedb.EventHandler(func(ctx context.Context, tx *sql.Tx, e events.Event) error {
+		return do(ctx, transaction{sqlitedb.Tx(tx), func(ctx context.Context, statement string, args ...any) error {
+			_, err := tx.ExecContext(ctx, statement, args...)
+			return err
+		}}, e)
 	})
 }
 

@@ -13,6 +13,7 @@ import (
 
 	"github.com/fencepost-go/fencepost/db"
 	"github.com/fencepost-go/fencepost/db/pgxdb"
+	"github.com/fencepost-go/fencepost/events"
 	"github.com/fencepost-go/fencepost/outbox"
 	"github.com/fencepost-go/fencepost/schema"
 )
@@ -108,6 +109,15 @@ func (c serverConnection) inTx(ctx context.Context, box *outbox.Box, fn func(tra
 			_, err := tx.Exec(ctx, statement, args...)
 			return err
 		}})
+	})
+}
+
+func (c serverConnection) handler(do func(context.Context, transaction, events.Event) error) events.HandlerFunc {
+	return pgxdb.EventHandler(func(ctx context.Context, tx pgx.Tx, e events.Event) error {
+		return do(ctx, transaction{pgxdb.Tx(tx), func(ctx context.Context, statement string, args ...any) error {
+			_, err := tx.Exec(ctx, statement, args...)
+			return err
+		}}, e)
 	})
 }
 

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"net/http"
 
+	"github.com/fencepost-go/fencepost/events"
 	"github.com/fencepost-go/fencepost/outbox"
 )
 
@@ -34,14 +35,15 @@ type shop struct {
 	*service
 	on  connection
 	box *outbox.Box
+	log *events.Log
 }
 
-func startShop(ctx context.Context, on connection, box *outbox.Box) (*shop, error) {
+func startShop(ctx context.Context, on connection, box *outbox.Box, log *events.Log) (*shop, error) {
 	const tables = `CREATE TABLE shop_orders (id bigint PRIMARY KEY, customer text NOT NULL, cents bigint NOT NULL)`
 	if err := on.execute(ctx, tables); err != nil {
 		return nil, err
 	}
-	s := &shop{on: on, box: box}
+	s := &shop{on: on, box: box, log: log}
 	mux := http.NewServeMux()
 	mux.HandleFunc("POST /orders", s.postOrder)
 	var err error
@@ -65,18 +67,19 @@ func (s *shop) postOrder(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// place writes the order and its effects in one transaction: both exist or neither does.
+// place writes the order and the fact that it was placed in one transaction, and with it what follows: all exist or none does.
 func (s *shop) place(ctx context.Context, o order) error {
-	effects, err := o.effects()
+	payload, err := json.Marshal(o)
 	if err != nil {
 		return err
 	}
+	placed := events.Event{ID: fmt.Sprintf("order-%d", o.ID), Stream: o.Customer, Type: orderPlaced, Payload: payload}
 	return s.on.inTx(ctx, s.box, func(tx transaction) error {
 		const insert = `INSERT INTO shop_orders (id, customer, cents) VALUES ($1, $2, $3)`
 		if err := tx.execute(ctx, insert, o.ID, o.Customer, o.Cents); err != nil {
 			return err
 		}
-		if _, err := s.box.EnqueueMany(ctx, tx.own, effects); err != nil {
+		if _, err := s.log.Append(ctx, tx.own, placed); err != nil {
 			return err
 		}
 		if o.Cents > creditLimit {

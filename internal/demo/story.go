@@ -7,13 +7,16 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/fencepost-go/fencepost/events"
 	"github.com/fencepost-go/fencepost/outbox"
 )
 
 // A story is one run of the demo.
 type story struct {
 	box      *outbox.Box
+	log      *events.Log
 	shop     *shop
+	books    *books
 	receiver *receiver
 	crew     *crew
 	orders   int
@@ -33,8 +36,10 @@ var (
 
 func (s *story) play(ctx context.Context) error {
 	ctx, s.fail = context.WithCancelCause(ctx)
-	defer s.fail(nil)
 	defer s.tell.clear()
+	s.books.run(ctx)
+	defer s.books.wait()
+	defer s.fail(nil)
 	for _, chapter := range []func(context.Context) error{
 		s.pauseMail, s.openShop, s.killWorker, s.replaceWorker, s.closeShop, s.finishCharges, s.resumeMail, s.replayDead, s.finish,
 	} {
@@ -81,7 +86,9 @@ func (s *story) killWorker(ctx context.Context) error {
 	}
 	stats, err := s.box.Stats(ctx, outbox.AllTenants)
 	for _, lane := range stats.Lanes {
-		s.held += int(lane.Leased) // there was no other worker
+		if lane.Consumer == consumer {
+			s.held += int(lane.Leased) // there was no other worker
+		}
 	}
 	return s.told(err, "worker-1 is killed (SIGKILL) while it holds %d leases", s.held)
 }
