@@ -10,8 +10,10 @@ import (
 	"testing"
 	"time"
 
+	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
 
+	"github.com/fencepost-go/fencepost/events"
 	"github.com/fencepost-go/fencepost/internal/pgtest"
 	"github.com/fencepost-go/fencepost/outbox"
 )
@@ -47,13 +49,72 @@ var goBlock = regexp.MustCompile("(?s)```go\n(.*?)```")
 func TestSnippets(t *testing.T) {
 	t.Parallel()
 	program := strings.NewReplacer("package sqlitedb_test", "package main", "func Example()", "func main()")
-	compiled := readFile(t, "snippets_test.go") + readFile(t, "snippets_unix_test.go") + program.Replace(readFile(t, "db/sqlitedb/example_test.go"))
+	compiled := readFile(t, "snippets_test.go") + readFile(t, "snippets_events_test.go") + readFile(t, "snippets_unix_test.go") + program.Replace(readFile(t, "db/sqlitedb/example_test.go"))
 	for name, page := range pages(t) {
 		for _, block := range goBlock.FindAllStringSubmatch(page, -1) {
 			if !strings.Contains(compiled, block[1]) {
 				t.Errorf("%s has Go that no test compiles:\n%s", name, block[1])
 			}
 		}
+	}
+}
+
+func TestEventSnippetsWork(t *testing.T) {
+	t.Parallel()
+	pool, err := pgxpool.New(context.Background(), pgtest.New(t)+"&pool_max_conns=4")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer pool.Close()
+	for _, statement := range []string{"CREATE TABLE orders (id text PRIMARY KEY, cents bigint)", "CREATE TABLE books AS SELECT 0 AS orders"} {
+		if _, err := pool.Exec(t.Context(), statement); err != nil {
+			t.Fatal(err)
+		}
+	}
+	box, err := openBox(pool)
+	if err != nil {
+		t.Fatal(err)
+	}
+	log, err := openLog(box)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := recordOrder(t.Context(), pool, box, log, Order{ID: "17", Cents: 100}); err != nil {
+		t.Fatal(err)
+	}
+	until := func(what string, done func() bool) {
+		t.Helper()
+		for deadline := time.Now().Add(time.Minute); !done(); {
+			if time.Now().After(deadline) {
+				t.Fatal("waited too long for ", what)
+			}
+		}
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	kept := make(chan error)
+	go func() { kept <- keepBooks(ctx, log) }()
+	until("the books", func() bool {
+		var orders int
+		err := pool.QueryRow(t.Context(), "SELECT orders FROM books").Scan(&orders)
+		return err == nil && orders == 1
+	})
+	cancel()
+	if err := <-kept; err != nil {
+		t.Error(err)
+	}
+	var indexed []string
+	until("the stream", func() bool {
+		err := indexOrders(t.Context(), pool, box, log, func(_ pgx.Tx, e events.Event) error {
+			indexed = append(indexed, string(e.Payload))
+			return nil
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return len(indexed) > 0
+	})
+	if len(indexed) != 1 || indexed[0] != "17" {
+		t.Errorf("indexed %q", indexed)
 	}
 }
 
