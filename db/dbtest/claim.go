@@ -23,6 +23,7 @@ var claimTests = []test{
 	{name: "tenants and scopes are apart", run: claimsApart},
 	{name: "a claim rolled back was none", run: claimRolledBack},
 	{name: "another that claims waits for the end of the transaction", run: claimWaits, sideBySide: true},
+	{name: "one that finds the key taken holds up nobody", run: claimLeaves, sideBySide: true},
 	{name: "of many claims one wins", run: claimsOneWinner},
 	{name: "of many takes one wins", run: takesOneWinner},
 	{name: "bounds refuse what Go should have", run: claimChecks},
@@ -237,6 +238,22 @@ func claimWaits(f *fixture) {
 	}
 	same(f, "the second claim", <-second, 0)
 	same(f, "which finds the result", f.claimed("k", "d").Result, hex.EncodeToString([]byte("r")))
+}
+
+func claimLeaves(f *fixture) {
+	token := f.claim("k", "d")
+	tx, _, rollback := f.begin()
+	for range 2 {
+		rows, err := f.Store.Claim(f.Context(), tx, claimParams("k", "d", f.token()))
+		same(f, "a claim of a key that is taken", len(rows), 0)
+		if err != nil {
+			f.Fatal(err)
+		}
+	}
+	same(f, "ended beside it", f.end("k", token, db.ClaimCompleted, "", ""), true)
+	if err := rollback(); err != nil {
+		f.Fatal(err)
+	}
 }
 
 func claimsOneWinner(f *fixture) {

@@ -24,11 +24,12 @@ func (tx *Tx) claimed(key claimKey) (tables.Claim, bool) {
 	return c, found
 }
 
-// keep writes a claim whose key the transaction has locked.
+// keep writes a claim whose key no other transaction has locked, and locks it.
 func (tx *Tx) keep(c tables.Claim) error {
 	if err := verify("claim", claimChecks, c); err != nil {
 		return err
 	}
+	tx.store.locks[keyOfClaim(c)] = tx
 	tx.claims[keyOfClaim(c)] = c
 	return nil
 }
@@ -41,7 +42,7 @@ func (s *Store) Claim(ctx context.Context, tx db.Tx, arg db.ClaimParams) ([]db.C
 			Tenant: arg.Tenant, Scope: arg.Scope, Key: arg.Key, Digest: exact(arg.Digest), Token: exact(arg.Token), Epoch: 1,
 			ClaimedAt: now, HeldUntil: after(now, arg.Hold), EndedAt: tables.Forever, Result: []byte{},
 		}
-		if err := tx.lock(ctx, keyOfClaim(c)); err != nil {
+		if err := tx.await(ctx, keyOfClaim(c)); err != nil {
 			return nil, err
 		}
 		if _, taken := tx.claimed(keyOfClaim(c)); taken {
@@ -55,7 +56,7 @@ func (s *Store) Claim(ctx context.Context, tx db.Tx, arg db.ClaimParams) ([]db.C
 func (s *Store) TakeClaim(ctx context.Context, tx db.Tx, arg db.TakeClaimParams) ([]db.TakeClaimRow, error) {
 	return in(ctx, s, "TakeClaim", tx, arg, func(tx *Tx) ([]db.TakeClaimRow, error) {
 		key := claimKey{arg.Tenant, arg.Scope, arg.Key}
-		if err := tx.lock(ctx, key); err != nil {
+		if err := tx.await(ctx, key); err != nil {
 			return nil, err
 		}
 		now := clock()
@@ -74,7 +75,7 @@ func (s *Store) TakeClaim(ctx context.Context, tx db.Tx, arg db.TakeClaimParams)
 func (s *Store) EndClaim(ctx context.Context, tx db.Tx, arg db.EndClaimParams) ([]int64, error) {
 	return in(ctx, s, "EndClaim", tx, arg, func(tx *Tx) ([]int64, error) {
 		key := claimKey{arg.Tenant, arg.Scope, arg.Key}
-		if err := tx.lock(ctx, key); err != nil {
+		if err := tx.await(ctx, key); err != nil {
 			return nil, err
 		}
 		c, found := tx.claimed(key)
@@ -94,7 +95,7 @@ func (s *Store) RecordClaim(ctx context.Context, tx db.Tx, arg db.RecordClaimPar
 			Tenant: arg.Tenant, Scope: arg.Scope, Key: arg.Key, Digest: exact(arg.Digest), State: arg.State, Reason: arg.Reason,
 			Token: db.FreeToken, Epoch: 1, ClaimedAt: now, HeldUntil: db.Never, EndedAt: now, Result: []byte{},
 		}
-		if err := tx.lock(ctx, keyOfClaim(c)); err != nil {
+		if err := tx.await(ctx, keyOfClaim(c)); err != nil {
 			return nil, err
 		}
 		if _, taken := tx.claimed(keyOfClaim(c)); taken {

@@ -189,10 +189,18 @@ func (tx *Tx) wait(ctx context.Context, other *Tx) error {
 
 // lock makes the row with that key the transaction's until its end, waiting for the end of another that has it.
 func (tx *Tx) lock(ctx context.Context, row any) error {
+	err := tx.await(ctx, row)
+	if err == nil {
+		tx.store.locks[row] = tx
+	}
+	return err
+}
+
+// await waits for the end of another that has the row with that key.
+func (tx *Tx) await(ctx context.Context, row any) error {
 	for {
 		holder := tx.store.locks[row]
 		if holder == nil || holder == tx {
-			tx.store.locks[row] = tx
 			return nil
 		}
 		if err := tx.wait(ctx, holder); err != nil {
