@@ -169,7 +169,7 @@ func openPool(t *testing.T, dsn string) *pgxpool.Pool {
 }
 
 func pgxStage(t *testing.T, dsn string) *stage {
-	pool := openPool(t, dsn)
+	pool := openPool(t, dsn+"&pool_max_conns=24") // for as many callers side by side as a test has
 	store, err := pgxdb.New(pool, pgxdb.Config{})
 	if err != nil {
 		t.Fatal(err)
