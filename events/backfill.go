@@ -94,17 +94,21 @@ func (r *backfillRun) all(ctx context.Context) error {
 			return err
 		}
 		events := slices.DeleteFunc(page.Events, func(e Event) bool { return e.cursor.compare(end) > 0 })
-		if page.Next == r.done.Cursor {
+		next := page.Next
+		if next.compare(end) > 0 {
+			next = end // what came meanwhile is not done: one that goes on from here must find it
+		}
+		if next == r.done.Cursor {
 			break
 		}
-		if err := r.batch(ctx, events, saved, page.Next); err != nil {
+		if err := r.batch(ctx, events, saved, next); err != nil {
 			return err
 		}
-		saved, r.done.Cursor = page.Next, page.Next
+		saved, r.done.Cursor = next, next
 		if r.request.Progress != nil {
 			r.request.Progress(r.done)
 		}
-		if page.Next.compare(end) >= 0 {
+		if next == end {
 			break
 		}
 	}

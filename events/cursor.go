@@ -56,7 +56,7 @@ func ParseCursor(text string) (Cursor, error) {
 		position:    int64(binary.BigEndian.Uint64(b[25:33])),
 		digest:      [sha256.Size]byte(b[33:]),
 	}
-	if c.transaction < 0 || c.position < 0 {
+	if c.transaction < 0 || c.position < 0 || c.String() != text { // a decoder reads over line ends, and the zero Cursor is ""
 		return Cursor{}, failed("parse cursor", &outbox.InvalidError{Field: "Cursor", Problem: "is no cursor that this release writes"})
 	}
 	return c, nil
