@@ -67,8 +67,9 @@ func newRig(t *testing.T, store db.Store) *rig {
 
 const insertHandled = "INSERT INTO handled (handler, event) VALUES ($1, $2)"
 
-func openPgx(t *testing.T) *rig {
-	dsn := pgtest.New(t)
+func openPgx(t *testing.T) *rig { return pgxRig(t, pgtest.New(t)) }
+
+func pgxRig(t *testing.T, dsn string) *rig {
 	pool, err := pgxpool.New(context.WithoutCancel(t.Context()), dsn+"&pool_max_conns=8")
 	if err != nil {
 		t.Fatal(err)
@@ -90,8 +91,9 @@ func pgxHandler(name string) events.HandlerFunc {
 	})
 }
 
-func openPq(t *testing.T) *rig {
-	dsn := pgtest.New(t)
+func openPq(t *testing.T) *rig { return pqRig(t, pgtest.New(t)) }
+
+func pqRig(t *testing.T, dsn string) *rig {
 	pool, err := sql.Open("postgres", dsn)
 	if err != nil {
 		t.Fatal(err)

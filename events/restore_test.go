@@ -1,0 +1,200 @@
+package events_test
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/fencepost-go/fencepost/db"
+	"github.com/fencepost-go/fencepost/events"
+	"github.com/fencepost-go/fencepost/internal/pgtest"
+)
+
+// restored opens rigs, by both drivers, on a database that a dump of another was restored into.
+func restored(t *testing.T, dsn string) []*rig {
+	t.Helper()
+	into, ok := dumpRestored(t, dsn)
+	if !ok {
+		into = copied(t, dsn)
+	}
+	return []*rig{pgxRig(t, into), pqRig(t, into)}
+}
+
+// dumpRestored restores with pg_dump and psql, where the server that the tests use came with them.
+func dumpRestored(t *testing.T, dsn string) (into string, ok bool) {
+	t.Helper()
+	binaries, err := pgtest.Binaries()
+	if err != nil || os.Getenv("FENCEPOST_TEST_DATABASE_URL") != "" {
+		return "", false
+	}
+	server, err := filepath.EvalSymlinks(filepath.Join(binaries, "postgres"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	file := filepath.Join(t.TempDir(), "dump.sql")
+	into = pgtest.Empty(t)
+	for _, command := range [][]string{{"pg_dump", "-f", file, dsn}, {"psql", "-X", "-q", "-v", "ON_ERROR_STOP=1", "-f", file, into}} {
+		program := filepath.Join(filepath.Dir(server), command[0])
+		if _, err := os.Stat(program); err != nil {
+			return "", false
+		}
+		if problem, err := exec.CommandContext(t.Context(), program, command[1:]...).CombinedOutput(); err != nil {
+			t.Fatalf("%s: %v: %s", program, err, problem)
+		}
+	}
+	return into, true
+}
+
+// copied moves the rows as a dump does.
+func copied(t *testing.T, dsn string) (into string) {
+	t.Helper()
+	into = pgtest.New(t)
+	from, to := connected(t, dsn), connected(t, into)
+	if _, err := to.Exec(t.Context(), "DELETE FROM outbox.incarnation"); err != nil {
+		t.Fatal(err)
+	}
+	for _, table := range []string{"event", "incarnation", "reader"} {
+		var rows bytes.Buffer
+		_, err := from.PgConn().CopyTo(t.Context(), &rows, "COPY outbox."+table+" TO STDOUT")
+		if err == nil {
+			_, err = to.PgConn().CopyFrom(t.Context(), &rows, "COPY outbox."+table+" FROM STDIN")
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	if _, err := to.Exec(t.Context(), "SELECT setval('outbox.event_position_seq', (SELECT max(position) FROM outbox.event))"); err != nil {
+		t.Fatal(err)
+	}
+	return into
+}
+
+func connected(t *testing.T, dsn string) *pgx.Conn {
+	t.Helper()
+	conn, err := pgx.Connect(t.Context(), dsn)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { conn.Close(context.WithoutCancel(t.Context())) })
+	return conn
+}
+
+// dumped is a database with three events, e-1 to e-3, a named reader after e-2, and the cursors after each. Its server is far ahead of the one
+// that it is restored on.
+func dumped(t *testing.T) (r *rig, cursors []events.Cursor) {
+	t.Helper()
+	r = openPgx(t)
+	r.exec("UPDATE outbox.incarnation SET base = 1000000000000, written_by = pg_current_xact_id()::xid::text::bigint")
+	l := r.log(events.Config{})
+	r.append(l, events.Event{ID: "e-1", Type: "a"}, events.Event{ID: "e-2", Type: "a"})
+	r.append(l, events.Event{ID: "e-3", Type: "a"})
+	for _, e := range r.await(l, 3) {
+		cursors = append(cursors, e.Cursor())
+	}
+	err := r.store.Transact(r.Context(), func(tx db.Tx) error { return l.SaveReader(r.Context(), tx, "billing", events.Cursor{}, cursors[1]) })
+	if err != nil {
+		t.Fatal(err)
+	}
+	return r, cursors
+}
+
+// await reads all, once so many events are there to be read.
+func (r *rig) await(l *events.Log, n int) []events.Event {
+	r.Helper()
+	for deadline := time.Now().Add(5 * time.Minute); ; time.Sleep(5 * time.Millisecond) {
+		page, err := l.Read(r.Context(), events.Cursor{}, 1000, events.Filter{})
+		if err != nil {
+			r.Fatal(err)
+		}
+		if len(page.Events) >= n {
+			return page.Events
+		}
+		if time.Now().After(deadline) {
+			r.Fatalf("%d events of %d can be read", len(page.Events), n)
+		}
+	}
+}
+
+// A cursor of the original is told that the stream is another, whoever looks first, and so is a saved reader; what was restored is all there, in
+// its order.
+//
+// Shows: S4.19
+func TestRestoredReads(t *testing.T) {
+	t.Parallel()
+	original, cursors := dumped(t)
+	for _, r := range restored(t, original.dsn) {
+		l := r.log(events.Config{})
+		for i, cursor := range cursors {
+			if page, err := l.Read(r.Context(), cursor, 10, events.Filter{}); !errors.Is(err, events.ErrCursorUnknown) {
+				t.Errorf("after e-%d: %+v, %v", i+1, page, err)
+			}
+		}
+		saved, err := l.Reader(r.Context(), "billing")
+		if err != nil || saved != cursors[1] {
+			t.Errorf("the reader stands at %v, %v", saved, err)
+		}
+		if got := idsOf(r.await(l, 3)); !slices.Equal(got, []string{"e-1", "e-2", "e-3"}) {
+			t.Errorf("restored %v", got)
+		}
+	}
+	if page, err := original.log(events.Config{}).Read(t.Context(), cursors[1], 10, events.Filter{}); err != nil || len(page.Events) != 1 {
+		t.Errorf("the original goes on with %+v, %v", page, err)
+	}
+}
+
+// Appending works at once, from several processes that adopt the stream at the same time: they make it one stream, in which what is new comes
+// after all that was restored.
+//
+// Shows: S2.1 S4.19
+func TestRestoredAppends(t *testing.T) {
+	t.Parallel()
+	original, _ := dumped(t)
+	rigs := restored(t, original.dsn)
+	var group sync.WaitGroup
+	errs := make([]error, 8)
+	for i := range errs {
+		r := rigs[i%len(rigs)]
+		l := r.log(events.Config{})
+		group.Go(func() {
+			errs[i] = r.store.Transact(t.Context(), func(tx db.Tx) error {
+				_, err := l.Append(t.Context(), tx, events.Event{ID: fmt.Sprint("new-", i), Type: "a"}, events.Event{ID: fmt.Sprint("too-", i), Type: "a"})
+				return err
+			})
+		})
+	}
+	group.Wait()
+	if err := errors.Join(errs...); err != nil {
+		t.Fatal(err)
+	}
+	var streams [2][]events.Event
+	for i, r := range rigs {
+		streams[i] = r.await(r.log(events.Config{}), 3+2*len(errs))
+	}
+	if got := idsOf(streams[0]); !slices.Equal(got[:3], []string{"e-1", "e-2", "e-3"}) || len(got) != 3+2*len(errs) {
+		t.Errorf("the stream is %v", got)
+	}
+	if !slices.EqualFunc(streams[0], streams[1], func(a, b events.Event) bool { return a.ID == b.ID && a.Cursor() == b.Cursor() }) {
+		t.Errorf("one sees %v, the other %v", idsOf(streams[0]), idsOf(streams[1]))
+	}
+	page, err := rigs[1].log(events.Config{}).Read(t.Context(), streams[0][2].Cursor(), 1000, events.Filter{})
+	if err != nil || !slices.Equal(idsOf(page.Events), idsOf(streams[0][3:])) {
+		t.Errorf("after e-3 come %v, %v", idsOf(page.Events), err)
+	}
+}
+
+func idsOf(given []events.Event) (ids []string) {
+	for _, e := range given {
+		ids = append(ids, e.ID)
+	}
+	return ids
+}
