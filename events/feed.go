@@ -2,6 +2,7 @@ package events
 
 import (
 	"context"
+	"errors"
 	"slices"
 	"sync"
 	"time"
@@ -13,7 +14,7 @@ import (
 // FeedConfig sets up a Feed. Zero fields take their defaults; negative ones are refused.
 type FeedConfig struct {
 	// Poll is how often the feed looks for new events while somebody follows it, with one query for all. Default 500 ms, between 10 ms and
-	// 1 h. What this process commits through the log's box is looked for at once.
+	// 1 h. It looks at once, though not again within 10 ms, when this process commits effects through the log's box.
 	Poll time.Duration
 	// Recent is how many of the latest events are kept in memory, once for all followers; who falls further behind reads from the database.
 	// Default 1,000, at most 100,000. They are at most 16 MiB of payload.
@@ -26,6 +27,9 @@ const (
 	maxRecent   = 100_000
 	recentBytes = 16 << 20
 	failedPause = time.Second
+	// What one follower holds at a time, however slow it is: so many events, and the one that brings their payloads to so many bytes is the last.
+	followEvents = 256
+	followBytes  = 256 << 10
 )
 
 // A Feed lets any number of followers share one reader of the end of the stream. Its methods may be called from several goroutines at once.
@@ -68,32 +72,35 @@ func NewFeed(l *Log, config FeedConfig) (*Feed, error) {
 func (f *Feed) Log() *Log { return f.log }
 
 // Run reads the end of the stream until ctx ends, and then returns nil. While nobody follows it sends no query. A read that fails is logged
-// and tried again a second later. One Run a feed.
+// and tried again a second later; followers that have caught up do not notice.
 func (f *Feed) Run(ctx context.Context) error {
 	woken, stop := f.log.box.Woken()
 	defer stop()
 	for f.wanted(ctx) {
 		more, err := f.advance(ctx)
-		wait := f.config.Poll
 		switch {
 		case ctx.Err() != nil:
 			return nil
 		case err != nil:
 			f.log.box.Logger().WarnContext(ctx, "cannot read the stream; trying again", "error", err)
-			wait = max(wait, failedPause)
-			f.forget()
-		case more:
-			continue
+			pause(ctx, failedPause, nil)
+		case !more:
+			pause(ctx, minPoll, nil) // a busy process commits more often
+			pause(ctx, f.config.Poll-minPoll, woken)
 		}
-		timer := time.NewTimer(wait)
-		select {
-		case <-ctx.Done():
-		case <-woken:
-		case <-timer.C:
-		}
-		timer.Stop()
 	}
 	return nil
+}
+
+// pause waits, at most until ctx is over or somebody wakes.
+func pause(ctx context.Context, wait time.Duration, woken <-chan struct{}) {
+	timer := time.NewTimer(wait)
+	defer timer.Stop()
+	select {
+	case <-ctx.Done():
+	case <-woken:
+	case <-timer.C:
+	}
 }
 
 // wanted waits for a follower; false once ctx is over.
@@ -131,11 +138,17 @@ func (f *Feed) advance(ctx context.Context) (more bool, err error) {
 		return false, nil
 	}
 	page, err := f.log.Read(ctx, to, maxBatch, Filter{Scope: outbox.AllTenants})
+	if errors.Is(err, ErrCursorUnknown) || errors.Is(err, ErrCursorExpired) {
+		f.forget() // the stream goes on elsewhere, which the followers are to find out
+	}
 	if err != nil || page.Next == to {
 		return false, err
 	}
 	f.mu.Lock()
 	defer f.mu.Unlock()
+	if f.to != to { // another Run was faster
+		return true, nil
+	}
 	f.recent, f.to = append(f.recent, page.Events...), page.Next
 	size := 0
 	for _, e := range page.Events {
@@ -148,7 +161,7 @@ func (f *Feed) advance(ctx context.Context) (more bool, err error) {
 		f.from = f.recent[drop].cursor
 		drop++
 	}
-	f.recent = slices.Clone(f.recent[drop:]) // followers may still read the old array
+	f.recent = slices.Delete(f.recent, 0, drop)
 	f.announce()
 	return len(page.Events) == maxBatch || size >= pageBytes, nil
 }
@@ -158,6 +171,7 @@ func (f *Feed) forget() {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.known, f.recent, f.bytes = false, nil, 0
+	f.announce()
 }
 
 func (f *Feed) announce() {
@@ -165,12 +179,12 @@ func (f *Feed) announce() {
 	f.changed = make(chan struct{})
 }
 
-// after gives the recent events after a place. ok is false where they do not reach back to it. When there are none yet, changed is closed once
-// there may be.
+// after gives the next recent events after a place. ok is false where they do not go on from exactly there: only the database knows the standing
+// of such a place. changed is closed once there may be more.
 func (f *Feed) after(place Cursor) (events []Event, changed <-chan struct{}, ok bool) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	if !f.known || place.incarnation != f.from.incarnation || place.compare(f.from) < 0 {
+	if !f.known || place.incarnation != f.from.incarnation {
 		return nil, f.changed, false
 	}
 	at, _ := slices.BinarySearchFunc(f.recent, place, func(e Event, place Cursor) int {
@@ -179,7 +193,36 @@ func (f *Feed) after(place Cursor) (events []Event, changed <-chan struct{}, ok 
 		}
 		return 1
 	})
-	return f.recent[at:], f.changed, true
+	before := f.from
+	if at > 0 {
+		before = f.recent[at-1].cursor
+	}
+	if place != before {
+		return nil, f.changed, false
+	}
+	// A copy: the feed moves what it keeps, and who is slow must not hold all of it.
+	return slices.Clone(f.recent[at:min(at+followEvents, len(f.recent))]), f.changed, true
+}
+
+// next reads on after a place, from memory where it can. Where the page's Next is the place, changed is closed once there may be more.
+func (f *Feed) next(ctx context.Context, place Cursor, filter Filter) (Page, <-chan struct{}, error) {
+	recent, changed, ok := f.after(place)
+	if !ok {
+		page, err := f.log.read(ctx, place, maxBatch, followBytes, filter)
+		return page, changed, err
+	}
+	page, size := Page{Next: place}, 0
+	for _, e := range recent {
+		if size >= followBytes {
+			break
+		}
+		page.Next = e.cursor
+		if filter.lets(e) {
+			page.Events = append(page.Events, e)
+			size += len(e.Payload)
+		}
+	}
+	return page, changed, nil
 }
 
 func (f *Feed) join() {
@@ -202,30 +245,8 @@ func (f *Feed) leave() {
 // given a cursor with each event (Event.Cursor); one that is slow delays nobody but itself, and memory does not grow for it. A read
 // that fails for the database ends it too, with a retryable error: follow again from the last cursor. ErrCursorUnknown, ErrCursorExpired.
 func (f *Feed) Follow(ctx context.Context, after Cursor, filter Filter, do func(Event) error) error {
-	var found refusal.Problems
-	filter.check(&found)
-	if err := found.Refused(ctx); err != nil {
-		return failed("follow", err)
-	}
-	f.join()
-	defer f.leave()
-	for {
-		events, changed, ok := f.after(after)
-		if !ok {
-			page, err := f.log.Read(ctx, after, maxBatch, filter)
-			if err != nil {
-				return err
-			}
-			events, after, ok = page.Events, page.Next, page.Next != after
-		} else if len(events) > 0 {
-			after = events[len(events)-1].cursor
-		} else {
-			ok = false
-		}
-		for _, e := range events {
-			if !filter.lets(e) {
-				continue
-			}
+	return f.FollowPages(ctx, after, filter, func(page Page) error {
+		for _, e := range page.Events {
 			if err := do(e); err != nil {
 				return err
 			}
@@ -233,7 +254,36 @@ func (f *Feed) Follow(ctx context.Context, after Cursor, filter Filter, do func(
 				return err
 			}
 		}
-		if ok {
+		return nil
+	})
+}
+
+// FollowPages is Follow by pages, of at most 1,000 events and 256 KiB of payload before the last. The first comes at once, be it empty: the cursor
+// is good then. Later ones are empty when only events followed that the filter left out; Next goes on after those too.
+func (f *Feed) FollowPages(ctx context.Context, after Cursor, filter Filter, do func(Page) error) error {
+	var found refusal.Problems
+	filter.check(&found)
+	if err := found.Refused(ctx); err != nil {
+		return failed("follow", err)
+	}
+	f.join()
+	defer f.leave()
+	for first := true; ; first = false {
+		page, changed, err := f.next(ctx, after, filter)
+		if err != nil {
+			return err
+		}
+		more := page.Next != after
+		after = page.Next
+		if more || first {
+			if err := do(page); err != nil {
+				return err
+			}
+			if err := ctx.Err(); err != nil {
+				return err
+			}
+		}
+		if more {
 			continue
 		}
 		select {

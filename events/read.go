@@ -57,6 +57,11 @@ type Page struct {
 // Read goes on from Next; at the end of the stream Next is the given cursor. A limit of 0 or less is an empty page without a
 // statement; at most 1,000. Errors: outbox.ErrInvalid, ErrCursorUnknown, ErrCursorExpired, or one of the database, which is retryable.
 func (l *Log) Read(ctx context.Context, after Cursor, limit int, filter Filter) (Page, error) {
+	return l.read(ctx, after, limit, pageBytes, filter)
+}
+
+// read is Read with a bound of its own on the bytes of payload.
+func (l *Log) read(ctx context.Context, after Cursor, limit int, bytes int64, filter Filter) (Page, error) {
 	var found refusal.Problems
 	filter.check(&found)
 	if limit > maxBatch {
@@ -71,7 +76,7 @@ func (l *Log) Read(ctx context.Context, after Cursor, limit int, filter Filter) 
 	for range readTries {
 		rows, err := l.store.ReadEvents(ctx, db.ReadEventsParams{
 			Incarnation: after.incarnationText(), AfterTransactionID: after.transaction, AfterPosition: after.position, AfterDigest: after.digestBytes(),
-			Examine: examine, MaxRows: int32(limit), MaxBytes: pageBytes,
+			Examine: examine, MaxRows: int32(limit), MaxBytes: bytes,
 			AllTenants: filter.Scope.All(), Scope: filter.Scope.Names(), Types: orNone(filter.Types), Streams: orNone(filter.Streams),
 		})
 		if err != nil {
