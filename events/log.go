@@ -63,6 +63,9 @@ func New(box *outbox.Box, config Config) (*Log, error) {
 	return l, nil
 }
 
+// Box is what the log was made over.
+func (l *Log) Box() *outbox.Box { return l.box }
+
 // subscription finds one by its name.
 func (l *Log) subscription(name string) (Subscription, bool) {
 	at := slices.IndexFunc(l.subscriptions, func(s Subscription) bool { return s.Name == name })

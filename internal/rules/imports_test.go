@@ -40,6 +40,7 @@ var onlyImports = map[string][]string{
 	"metrics":        {"outbox", "github.com/prometheus/client_golang/prometheus"},
 	"tracing":        {"outbox", "go.opentelemetry.io/otel"},
 	"outboxtest":     {"sender", "outbox", "db", "internal"},
+	"events/sse":     {"events", "outbox", "internal"},
 }
 
 // What a folder may link at all, however many imports lie between: the standard library, this module, and these.
