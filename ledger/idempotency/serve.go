@@ -1,0 +1,183 @@
+package idempotency
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"net/http"
+	"slices"
+	"time"
+
+	"github.com/fencepost-go/fencepost/db"
+	"github.com/fencepost-go/fencepost/ledger"
+)
+
+type contextKey struct{}
+
+// ClaimOf is the claim that a handler works under; ok is false outside of the middleware, and for a request without a key. The middleware ends it.
+func ClaimOf(ctx context.Context) (claim ledger.Claim, ok bool) {
+	claim, ok = ctx.Value(contextKey{}).(ledger.Claim)
+	return claim, ok
+}
+
+type handler struct {
+	ledger *ledger.Ledger
+	tenant Tenant
+	config Config
+	next   http.Handler
+}
+
+func (h *handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	keys := r.Header.Values(h.config.Header)
+	if !slices.Contains(h.config.Methods, r.Method) || len(keys) == 0 && h.config.Optional {
+		h.next.ServeHTTP(w, r)
+		return
+	}
+	request, body, problem := h.read(w, r, keys)
+	if problem != nil {
+		problem.write(w)
+		return
+	}
+	began := time.Now() // before the database's clock is read, so that the handler's time is out no later than its claim's
+	result, err := h.claim(r.Context(), request)
+	switch {
+	case errors.Is(err, ledger.ErrConflict):
+		refused{http.StatusUnprocessableEntity, h.config.Header + " was used for another request", 0}.write(w)
+	case err != nil:
+		h.broken(r.Context(), w, "idempotency key not claimed", err)
+	case result.Status == ledger.InProgress && result.Over: // Config.Untaken
+		refused{http.StatusConflict, "nobody knows what became of the first request with this " + h.config.Header, 0}.write(w)
+	case result.Status == ledger.InProgress:
+		h.inProgress(w)
+	case result.Rejected():
+		refused{http.StatusConflict, h.config.Header + " is of a request that was rejected", 0}.write(w)
+	case result.Status == ledger.Duplicate:
+		a, err := decode(result.Result)
+		if err != nil {
+			h.log(r.Context(), "stored answer not replayed", err)
+			refused{http.StatusInternalServerError, "the stored answer cannot be read", 0}.write(w)
+			return
+		}
+		a.replay(w)
+	default:
+		h.perform(w, r, body, result.Claim, began)
+	}
+}
+
+// read finds out whose request it is, and its key and content.
+func (h *handler) read(w http.ResponseWriter, r *http.Request, keys []string) (request ledger.Request, body []byte, problem *refused) {
+	tenant, ok := h.tenant(r)
+	if !ok {
+		return request, nil, &refused{http.StatusForbidden, "nobody's request", 0}
+	}
+	key, wrong := parseKey(keys)
+	if wrong != "" {
+		return request, nil, &refused{http.StatusBadRequest, h.config.Header + " " + wrong, 0}
+	}
+	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, h.config.MaxBody))
+	if tooLarge := (*http.MaxBytesError)(nil); errors.As(err, &tooLarge) {
+		return request, nil, &refused{http.StatusRequestEntityTooLarge, fmt.Sprintf("the body has more than %d bytes", tooLarge.Limit), 0}
+	}
+	if err != nil {
+		return request, nil, &refused{http.StatusBadRequest, "the body cannot be read", 0}
+	}
+	return ledger.Request{Tenant: tenant, Scope: h.config.Scope(r), Key: key, Digest: ledger.DigestOf(
+		[]byte(r.Method), []byte(r.URL.EscapedPath()), []byte(r.URL.RawQuery), []byte(r.Header.Get("Content-Type")), body,
+	)}, body, nil
+}
+
+func (h *handler) claim(ctx context.Context, request ledger.Request) (result ledger.Result, err error) {
+	if ctx.Err() != nil {
+		return result, ctx.Err()
+	}
+	claim := h.ledger.Take
+	if h.config.Untaken {
+		claim = h.ledger.Claim
+	}
+	err = h.inTx(ctx, func(ctx context.Context, tx db.Tx) (err error) {
+		result, err = claim(ctx, tx, request)
+		return err
+	})
+	return result, err
+}
+
+// perform calls the handler, stores what it answers, and sends that.
+func (h *handler) perform(w http.ResponseWriter, r *http.Request, body []byte, claim ledger.Claim, began time.Time) {
+	ctx := context.WithValue(context.WithoutCancel(r.Context()), contextKey{}, claim)
+	ctx, cancel := context.WithDeadlineCause(ctx, began.Add(h.ledger.Config().Hold), ledger.ErrStale)
+	defer cancel()
+	rec := &recorder{header: w.Header().Clone()}
+	returned := false
+	defer func() {
+		if !returned { // a panic, which goes on, or Goexit
+			h.free(ctx, claim, "the handler panicked")
+		}
+	}()
+	h.next.ServeHTTP(rec, withBody(r.WithContext(ctx), body))
+	returned = true
+
+	if rec.status == 0 && ctx.Err() != nil {
+		h.free(ctx, claim, "the handler gave no answer in its time")
+		h.unavailable(w)
+		return
+	}
+	rec.WriteHeader(http.StatusOK) // unless it has said another
+	if again(rec.status) {
+		h.free(ctx, claim, fmt.Sprintf("the handler answered %d", rec.status))
+		rec.send(w)
+		return
+	}
+	answer, err := rec.encode(h.config.Headers, h.ledger.Config().MaxResult)
+	if err == nil {
+		err = h.inTx(ctx, func(ctx context.Context, tx db.Tx) error { return h.ledger.Complete(ctx, tx, claim, answer) })
+	}
+	switch {
+	case errors.Is(err, ledger.ErrStale): // taken over: the other's answer counts
+		h.log(ctx, "idempotency key was lost to another", err)
+		h.inProgress(w)
+	case err != nil:
+		h.broken(ctx, w, "answer not stored", err)
+	default:
+		rec.send(w)
+	}
+}
+
+// withBody is the request with the body that was read from it.
+func withBody(r *http.Request, body []byte) *http.Request {
+	r.Body, r.ContentLength, r.TransferEncoding = io.NopCloser(bytes.NewReader(body)), int64(len(body)), nil
+	return r
+}
+
+// free lets the request be tried again. When that fails the claim runs out by itself.
+func (h *handler) free(ctx context.Context, claim ledger.Claim, reason string) {
+	err := h.inTx(ctx, func(ctx context.Context, tx db.Tx) error { return h.ledger.Fail(ctx, tx, claim, reason) })
+	if err != nil {
+		h.log(ctx, "idempotency key not freed", err)
+	}
+}
+
+func (h *handler) inTx(ctx context.Context, do func(context.Context, db.Tx) error) error {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), claimTimeout)
+	defer cancel()
+	return h.ledger.InTx(ctx, func(tx db.Tx) error { return do(ctx, tx) })
+}
+
+func (h *handler) inProgress(w http.ResponseWriter) {
+	refused{http.StatusConflict, "the first request with this " + h.config.Header + " is still at work", h.config.RetryAfter}.write(w)
+}
+
+func (h *handler) unavailable(w http.ResponseWriter) {
+	refused{http.StatusServiceUnavailable, "try again", h.config.RetryAfter}.write(w)
+}
+
+func (h *handler) broken(ctx context.Context, w http.ResponseWriter, what string, err error) {
+	h.log(ctx, what, err)
+	h.unavailable(w)
+}
+
+func (h *handler) log(ctx context.Context, what string, err error) {
+	h.config.Logger.ErrorContext(ctx, what, slog.Any("error", err))
+}
