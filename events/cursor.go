@@ -27,6 +27,9 @@ const (
 // IsZero says whether the cursor is the zero Cursor.
 func (c Cursor) IsZero() bool { return c == Cursor{} }
 
+// Position is that of the event that the cursor is after; 0 where that is none. Positions are not in the order of the stream.
+func (c Cursor) Position() int64 { return c.position }
+
 // String is the cursor as text, "" for the zero Cursor: base64 of the kind for URLs, which ParseCursor reads.
 func (c Cursor) String() string {
 	if c.IsZero() {

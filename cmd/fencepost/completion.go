@@ -41,11 +41,11 @@ func newCompletion() *cobra.Command {
 // completeWords offers the words that flags take, and files only where a command reads one.
 func completeWords(root *cobra.Command) {
 	root.CompletionOptions.SetDefaultShellCompDirective(cobra.ShellCompDirectiveNoFileComp)
-	for _, cmd := range root.Commands() {
+	walk(root, func(cmd *cobra.Command) {
 		cmd.Flags().VisitAll(func(flag *pflag.Flag) {
 			if choice, ok := flag.Value.(choiceFlag); ok {
 				_ = cmd.RegisterFlagCompletionFunc(flag.Name, cobra.FixedCompletions(choice.of, cobra.ShellCompDirectiveNoFileComp))
 			}
 		})
-	}
+	})
 }

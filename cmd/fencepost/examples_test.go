@@ -27,20 +27,23 @@ var (
 func TestExamples(t *testing.T) {
 	t.Parallel()
 	tried := 0
-	for _, cmd := range newRoot().Commands() {
+	for _, cmd := range allCommands() {
 		if cmd.Name() == "demo" {
 			continue // TestDemo
 		}
 		lines := exampleLine.FindAllStringSubmatch(cmd.Example, -1)
 		if len(lines) != strings.Count(cmd.Example, "fencepost ") {
-			t.Errorf("of the examples of %s only %d were understood", cmd.Name(), len(lines))
+			t.Errorf("of the examples of %s only %d were understood", cmd.CommandPath(), len(lines))
 		}
 		tried += len(lines)
-		t.Run(cmd.Name(), func(t *testing.T) {
+		t.Run(cmd.CommandPath(), func(t *testing.T) {
 			t.Parallel()
 			dsn := ""
 			if cmd.Flags().Lookup("dsn") != nil {
 				dsn = newExampleFixture(t).dsn
+			}
+			if cmd.HasSubCommands() {
+				return // those of its members
 			}
 			for _, line := range lines {
 				tryExample(t, cmd, dsn, line[1], line[2])
@@ -86,6 +89,17 @@ func tryExample(t *testing.T, cmd *cobra.Command, dsn, stdin, line string) {
 	}
 }
 
+// allCommands are those below the root.
+func allCommands() (all []*cobra.Command) {
+	root := newRoot()
+	walk(root, func(cmd *cobra.Command) {
+		if cmd != root {
+			all = append(all, cmd)
+		}
+	})
+	return all
+}
+
 // newExampleFixture adds to the fixture what the examples speak of: a dead mail, a blocked order key, a further parked message, a pause of
 // everything; all of it old.
 func newExampleFixture(t *testing.T) fixture {
@@ -106,6 +120,7 @@ func (f fixture) ripen(t *testing.T) {
 	if _, err := f.box.Pause(t.Context(), outbox.AllTenants, outbox.Everything, outbox.PauseLeasing, operator); err != nil {
 		t.Fatal(err)
 	}
+	f.tell(t)
 	f.sql(t, "UPDATE outbox.message SET created_at = created_at - interval '1 d'")
 	f.sql(t, "UPDATE outbox.settlement SET settled_at = settled_at - interval '1 d'")
 }

@@ -75,6 +75,12 @@ func (p *purging) run(cmd *cobra.Command, _ []string) error {
 	if !p.dryRun && !p.yes && !isTerminal(cmd.InOrStdin()) {
 		return errUnconfirmed
 	}
+	if p.config.Events != janitor.KeepForever && !p.config.Scope.All() {
+		return usagef("--events does not go with --tenant: the stream is one of all tenants")
+	}
+	if p.config.Claims != 0 && p.config.Claims < p.config.Dead {
+		return usagef("--claims must be at least as long as --dead: a dead message that is replayed relies on its receipts")
+	}
 	progress := newProgress(cmd)
 	removed := 0
 	observer := &outbox.Observer{Purged: func(_ context.Context, _ outbox.State, n int) {

@@ -169,26 +169,21 @@ func (r messageReport) text(p *page) {
 	}
 	add("payload", fmt.Sprintf("%s bytes", thousands(int64(r.PayloadBytes))))
 	p.table([]string{"message", r.ID}, rows)
-	r.payload(p)
+	p.payload(r.PayloadBase64)
 }
 
-// payload shows the beginning of the payload below the table.
-func (r messageReport) payload(p *page) {
+// payload shows the beginning of a payload below a table.
+func (p *page) payload(all []byte) {
 	const limit = 4 << 10
-	shown := r.PayloadBase64[:min(len(r.PayloadBase64), limit)]
-	switch {
-	case len(shown) == 0:
-		return
-	case utf8.Valid(r.PayloadBase64):
-		for line := range strings.Lines(string(shown)) {
-			p.linef("  %s", strings.TrimSuffix(line, "\n"))
-		}
-	default:
-		for line := range strings.Lines(hex.Dump(shown)) {
-			p.linef("  %s", strings.TrimSuffix(line, "\n"))
-		}
+	shown := all[:min(len(all), limit)]
+	text := string(shown)
+	if !utf8.Valid(all) {
+		text = hex.Dump(shown)
 	}
-	if len(shown) < r.PayloadBytes {
+	for line := range strings.Lines(text) {
+		p.linef("  %s", strings.TrimSuffix(line, "\n"))
+	}
+	if len(shown) < len(all) {
 		p.linef("  … cut here; --json has all")
 	}
 }

@@ -33,11 +33,11 @@ func TestReportsNameTheFile(t *testing.T) {
 // Every command works on a file of SQLite as its examples say.
 func TestExamplesOnSQLite(t *testing.T) {
 	t.Parallel()
-	for _, cmd := range newRoot().Commands() {
+	for _, cmd := range allCommands() {
 		if cmd.Flags().Lookup("dsn") == nil || cmd.Name() == "demo" {
 			continue
 		}
-		t.Run(cmd.Name(), func(t *testing.T) {
+		t.Run(cmd.CommandPath(), func(t *testing.T) {
 			t.Parallel()
 			f := newExampleFile(t)
 			for _, line := range exampleLine.FindAllStringSubmatch(cmd.Example, -1) {

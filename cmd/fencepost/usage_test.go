@@ -72,6 +72,16 @@ func TestBadCommandLines(t *testing.T) {
 		{[]string{"unblock", unused, "--reason", "r", "--consumer", "c", "--target", "t"}, "are required"},
 		{[]string{"enqueue", unused, "a", "b"}, "enqueue takes one file at most"},
 		{[]string{"tail", unused, "--state", "lost"}, "--state must be one of open, delivered"},
+		{[]string{"events", "tial"}, "unknown command; see fencepost events --help"},
+		{[]string{"events", "tail", unused, "--after", "x"}, "--after is no cursor"},
+		{[]string{"events", "tail", unused, "--limit", "0"}, "--limit must be between 1 and"},
+		{[]string{"events", "show", unused}, "show takes the id of one event"},
+		{[]string{"events", "readers", unused, "--remove", "search"}, "add --yes"},
+		{[]string{"ledger", "show", unused, "charges"}, "show takes the scope and the key"},
+		{[]string{"ledger", "show", unused, "charges", ""}, "KEY is blank"},
+		{[]string{"events", "show", unused, strings.Repeat("x", 65)}, "EVENT-ID has 65 bytes, at most 64 are allowed"},
+		{[]string{"purge", unused, "--yes", "--claims", "24h"}, "--claims must be at least as long as --dead"},
+		{[]string{"purge", unused, "--yes", "--events", "24h", "--tenant", "acme"}, "--events does not go with --tenant"},
 		{[]string{"purge", unused}, "add --yes"},
 		{[]string{"purge", unused, "--yes", "--delivered", "0"}, "--delivered must be between 1m0s and"},
 		{[]string{"purge", unused, "--yes", "--dead", "-1h"}, "--dead must be between 1m0s and"},
@@ -115,7 +125,8 @@ var completeArguments = map[string][]string{
 	"show": {"5"}, "retries": {"1"}, "enqueue": {os.DevNull},
 	"replay": {"5", "--reason", "r"}, "resolve": {"6", "--as", "dead", "--reason", "r"}, "cancel": {"1", "--reason", "r"},
 	"pause": {"--all", "--reason", "r"}, "resume": {"--kind", "mail", "--reason", "r"}, "release": {"--worker", "worker-1", "--reason", "r"},
-	"unblock": {"--consumer", "shop", "--target", "warehouse", "--order-key", "customer-7", "--reason", "r"},
+	"unblock":     {"--consumer", "shop", "--target", "warehouse", "--order-key", "customer-7", "--reason", "r"},
+	"events tail": {"--limit", "1"}, "events show": {"order-77-paid"}, "events readers": nil, "events backfill": nil, "ledger show": {"charges", "order-77"},
 }
 
 // B24, for every command that reaches a database: a bad connection string, an unknown flag, a number or a length of time of zero or less, a
@@ -125,15 +136,16 @@ func TestB24NothingIsDone(t *testing.T) {
 	f := newFixture(t)
 	f.block(t, "customer-7")
 	before := f.dump(t)
-	for _, cmd := range newRoot().Commands() {
+	for _, cmd := range allCommands() {
 		if cmd.Flags().Lookup("dsn") == nil {
 			continue
 		}
-		complete, ok := completeArguments[cmd.Name()]
+		path := strings.TrimPrefix(cmd.CommandPath(), "fencepost ")
+		complete, ok := completeArguments[path]
 		if !ok {
-			t.Errorf("%s is not in the table", cmd.Name())
+			t.Errorf("%s is not in the table", path)
 		}
-		complete = append([]string{cmd.Name()}, complete...)
+		complete = append(strings.Fields(path), complete...)
 		refused := func(args ...string) {
 			t.Helper()
 			r := command(t, args...)
@@ -221,7 +233,7 @@ func TestDocumentedCommandLines(t *testing.T) {
 		}
 		text.Write(content)
 	}
-	for _, cmd := range append(newRoot().Commands(), newRoot()) {
+	for _, cmd := range append(allCommands(), newRoot()) {
 		text.WriteString("\n" + cmd.Example)
 	}
 	lines := regexp.MustCompile(`(?m)(?:^ +(?:\w+=\S+ )?|`+"`"+`)fencepost ([^\n`+"`"+`|#]+)`).FindAllStringSubmatch(text.String(), -1)
@@ -245,7 +257,7 @@ func TestDocumentedCommandLines(t *testing.T) {
 func TestDocumentedOnce(t *testing.T) {
 	t.Parallel()
 	documented := 0
-	for _, cmd := range append(newRoot().Commands(), newRoot()) {
+	for _, cmd := range append(allCommands(), newRoot()) {
 		documented += strings.Count(cmd.Long, dsnVariable+" is used")
 	}
 	if documented != 1 {

@@ -128,6 +128,7 @@ GRANT SELECT (position, transaction_id, recorded_at, tenant, stream, type, event
 GRANT SELECT (epoch, claimed_at, held_until, ended_at, state, tenant, scope, key, reason) ON outbox.claim TO "outbox_viewer", "outbox_janitor";
 GRANT SELECT ON outbox.incarnation, outbox.reader TO "outbox_viewer", "outbox_operator", "outbox_janitor";
 GRANT SELECT ON outbox.event, outbox.claim TO "outbox_operator";
+GRANT DELETE ON outbox.reader TO "outbox_operator";
 
 -- Operator: cancels, replays, resolves, pauses, releases, unblocks, and leaves an audit row that he cannot change.
 GRANT INSERT (message_id, action, tenant, actor, reason, detail) ON outbox.audit TO "outbox_operator";
