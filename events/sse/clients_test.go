@@ -22,7 +22,6 @@ import (
 )
 
 // Not parallel: it measures the process.
-// Shows: V4
 func TestThousandIdleClients(t *testing.T) {
 	r, _ := onMemory(t)
 	h := r.handler(sse.Config{})
@@ -85,7 +84,6 @@ func expect(conn net.Conn, text string) error {
 }
 
 // A client that takes nothing is cut off, and others go on meanwhile.
-// Shows: V4
 func TestSlowClientIsCutOff(t *testing.T) {
 	t.Parallel()
 	r, _ := onMemory(t)

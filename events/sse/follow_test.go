@@ -49,7 +49,7 @@ func openSQLite(t *testing.T) db.Store {
 }
 
 // A client follows, with its last id, while writers append and the server is stopped and started: nothing is missed and nothing comes twice.
-// Shows: S4.19 V4
+// Shows: S4.19
 func TestFollowsAcrossRestarts(t *testing.T) {
 	t.Parallel()
 	for name, open := range map[string]func(*testing.T) db.Store{

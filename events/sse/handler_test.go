@@ -81,7 +81,7 @@ func sameJSON(a, b []byte) bool {
 }
 
 // What is refused is refused before the first byte of a stream, with what to do.
-// Shows: S4.19 V4
+// Shows: S4.19
 func TestAnswers(t *testing.T) {
 	t.Parallel()
 	r, store := onMemory(t)
@@ -211,7 +211,7 @@ func TestScopeIsTheAuthorisers(t *testing.T) {
 	}
 }
 
-// Shows: S4.19 V4
+// Shows: S4.19
 func TestExpiresWhileStreaming(t *testing.T) {
 	t.Parallel()
 	r, store := onMemory(t)
