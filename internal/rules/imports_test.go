@@ -41,6 +41,9 @@ var onlyImports = map[string][]string{
 	"tracing":        {"outbox", "go.opentelemetry.io/otel"},
 	"outboxtest":     {"sender", "outbox", "db", "internal"},
 	"events/sse":     {"events", "outbox", "internal"},
+	"ledger":         {"outbox", "db", "internal"},
+
+	"ledger/idempotency": {"ledger", "db", "internal"},
 }
 
 // What a folder may link at all, however many imports lie between: the standard library, this module, and these.
@@ -49,8 +52,11 @@ var onlyLinks = map[string][]string{
 	"sender":     nil,
 	"janitor":    nil,
 	"outboxtest": nil,
+	"ledger":     nil,
 	"metrics":    {"github.com/prometheus", "github.com/beorn7/perks", "github.com/cespare/xxhash", "github.com/munnerz/goautoneg", "golang.org/x/sys", "google.golang.org/protobuf"},
 	"tracing":    {"go.opentelemetry.io", "github.com/cespare/xxhash", "github.com/go-logr"},
+
+	"ledger/idempotency": nil,
 }
 
 func TestImports(t *testing.T) {
