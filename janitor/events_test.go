@@ -57,7 +57,7 @@ func (s stream) append(ids ...string) {
 // read waits for the wanted ids: another transaction of the server may hold the stream back for a moment.
 func (s stream) read(want ...string) (page events.Page) {
 	s.Helper()
-	for deadline := time.Now().Add(10 * time.Second); ; {
+	for deadline := time.Now().Add(2 * time.Minute); ; time.Sleep(10 * time.Millisecond) {
 		var err error
 		if page, err = s.log.Read(s.Context(), events.Cursor{}, 100, events.Filter{}); err != nil {
 			s.Fatal(err)

@@ -74,17 +74,21 @@ func (f fixture) append(t *testing.T, given ...events.Event) {
 	}
 }
 
-// stream waits until so many events can be read: another test's transaction may hold the stream back.
-func (f fixture) stream(t *testing.T, n int) (page events.Page) {
+// stream waits until so many events can be read, for as long as a transaction of another test holds the stream back.
+func (f fixture) stream(t *testing.T, n int) events.Page {
 	t.Helper()
-	await(t, "the stream to be read", func() bool {
-		var err error
-		if page, err = f.log(t).Read(t.Context(), events.Cursor{}, 1000, events.Filter{Scope: outbox.AllTenants}); err != nil {
+	for deadline := time.Now().Add(2 * time.Minute); ; time.Sleep(10 * time.Millisecond) {
+		page, err := f.log(t).Read(t.Context(), events.Cursor{}, 1000, events.Filter{Scope: outbox.AllTenants})
+		if err != nil {
 			t.Fatal(err)
 		}
-		return len(page.Events) == n
-	})
-	return page
+		if len(page.Events) == n {
+			return page
+		}
+		if time.Now().After(deadline) {
+			t.Fatalf("%d events can be read, not %d", len(page.Events), n)
+		}
+	}
 }
 
 // Shows: S4.25
@@ -131,6 +135,7 @@ func TestEventsTail(t *testing.T) {
 			many[i] = events.Event{Type: "many"}
 		}
 		f.append(t, many...)
+		f.stream(t, 603)
 		await(t, "what came", func() bool { return strings.Count(out.String(), "\n") >= 602 })
 		interrupt()
 		if code := <-ended; code != exitOK || stderr.Len() > 0 {

@@ -23,8 +23,8 @@ func newMove() *cobra.Command {
 		Use:   "move --from sqlite:PATH --to postgres://USER@HOST/DATABASE",
 		Short: "Move an outbox from a file of SQLite to PostgreSQL",
 		Long: `Move an outbox from a file of SQLite to tables of PostgreSQL that migrate has made and nothing else is in: messages with
-their attempts and epochs, settlements, blocked order keys, pauses and the audit, under the same ids. The next lease of a
-message has the next epoch, so what guards against late performances downstream goes on guarding.
+their attempts and epochs, settlements, blocked order keys, pauses and the audit, under the same ids; events in their order,
+their readers, and claims. The next lease of a message has the next epoch, so what guards against late performances downstream goes on guarding.
 
 Stop the service first: what it would still enqueue into the file would stay there. Everything in the file is paused, for
 good; while a sender still holds leases nothing is moved (exit code 3): wait for it, or stop it, and run this again. A lease
@@ -66,7 +66,7 @@ func (m *moving) run(cmd *cobra.Command, _ []string) error {
 			report, err := move.Move{
 				Source: source.store.(move.Source), Target: target.store.(move.Target), Actor: by.Actor, Rows: moveRows, Step: m.to.within,
 				Said: func(done string, n, of int64) {
-					progress.sayf("%s of %s messages %s", thousands(n), thousands(of), done)
+					progress.sayf("%s of %s messages and events %s", thousands(n), thousands(of), done)
 				},
 			}.Run(cmd.Context())
 			if refusal := (*move.Refusal)(nil); errors.As(err, &refusal) {
@@ -92,18 +92,23 @@ type moveReport struct {
 	BlockedKeys int64 `json:"blocked_keys"`
 	Pauses      int64 `json:"pauses"`
 	Acts        int64 `json:"acts"` // of operators, in the audit
+	Events      int64 `json:"events"`
+	Readers     int64 `json:"readers"`
+	Claims      int64 `json:"claims"`
 }
 
 func newMoveReport(r move.Report) moveReport {
 	return moveReport{
 		Messages: r.Rows["message"], Stored: int64(r.Stored), Open: r.Rows["queue"], Settled: r.Rows["settlement"],
 		BlockedKeys: r.Rows["order_lease"], Pauses: r.Rows["pause"], Acts: r.Rows["audit"],
+		Events: r.Rows["event"], Readers: r.Rows["reader"], Claims: r.Rows["claim"],
 	}
 }
 
 func (r moveReport) text(p *page) {
-	p.table([]string{"MESSAGES", "OPEN", "SETTLED", "BLOCKED KEYS", "PAUSES", "ACTS"}, [][]string{{
+	p.table([]string{"MESSAGES", "OPEN", "SETTLED", "BLOCKED KEYS", "PAUSES", "ACTS", "EVENTS", "READERS", "CLAIMS"}, [][]string{{
 		thousands(r.Messages), thousands(r.Open), thousands(r.Settled), thousands(r.BlockedKeys), thousands(r.Pauses), thousands(r.Acts),
+		thousands(r.Events), thousands(r.Readers), thousands(r.Claims),
 	}})
 	p.linef("\nmoved, %s messages by this run, and compared row by row. Everything in the file stays paused; start the service on the database.", thousands(r.Stored))
 }

@@ -14,7 +14,9 @@ import (
 	"testing"
 	"time"
 
+	"github.com/fencepost-go/fencepost/db"
 	"github.com/fencepost-go/fencepost/db/dbtest"
+	"github.com/fencepost-go/fencepost/events"
 	"github.com/fencepost-go/fencepost/internal/move"
 	"github.com/fencepost-go/fencepost/internal/pgtest"
 	"github.com/fencepost-go/fencepost/internal/tables"
@@ -28,6 +30,14 @@ func newMovingFile(t *testing.T) fixture {
 	f := openFileFixture(t)
 	f.fill(t)
 	f.block(t, "customer-7")
+	// The oldest event is gone, and so is the newest claim.
+	f.append(t, events.Event{ID: "purged", Type: "t"})
+	if rows, err := f.on.store.PurgeEvents(t.Context(), db.PurgeEventsParams{Keep: -time.Hour.Microseconds(), MaxRows: 1}); err != nil || rows[0].Removed != 1 {
+		t.Fatal(rows, err)
+	}
+	f.tell(t)
+	f.append(t, events.Event{ID: "large", Type: "t", Payload: bytes.Repeat([]byte{0xfe}, 60_000)}, events.Event{ID: "gone", Type: "t"})
+	f.sql(t, "DELETE FROM outbox.event WHERE event_id = 'gone'")
 	every := make([]byte, 256)
 	for i := range every {
 		every[i] = byte(i)
@@ -110,7 +120,7 @@ func TestMove(t *testing.T) {
 	moved := checkMoved(t, file, dsn)
 	want := moveReport{
 		Messages: int64(len(before.Messages)), Stored: int64(len(before.Messages)), Open: int64(len(before.Queue)), Settled: int64(len(before.Settlements)),
-		BlockedKeys: 1, Pauses: 1, Acts: int64(len(before.Audits)) + 1,
+		BlockedKeys: 1, Pauses: 1, Acts: int64(len(before.Audits)) + 1, Events: 4, Readers: 2, Claims: 4,
 	}
 	if r != want || r.Messages < 16 || r.Settled < 8 || r.Open+r.Settled != r.Messages {
 		t.Errorf("moved %+v, want %+v", r, want)
@@ -141,6 +151,7 @@ func TestMove(t *testing.T) {
 	if newer := target.rows(t, "SELECT id::text FROM outbox.message WHERE id > "+highest); newer == "" {
 		t.Errorf("a new message has an id of the file's, of which the highest is %s", highest)
 	}
+	checkStream(t, file, target)
 	asked, performed := 0, 0
 	s, err := sender.New(target.box, target.consumer(t), sender.Config{Scope: outbox.AllTenants, Handlers: sender.Handlers{"pack": {
 		Do: func(context.Context, outbox.Message) error { performed++; return nil },
@@ -161,6 +172,30 @@ func TestMove(t *testing.T) {
 	changed := command(t, "move", "--from", file.dsn, "--to", dsn)
 	if changed.code != exitNotDone || !strings.Contains(changed.stderr, "nothing was moved") {
 		t.Errorf("after the database went on: code %d, %s", changed.code, changed.stderr)
+	}
+}
+
+// checkStream checks that the stream of the database goes on where the file's ended, for who had read from the file.
+func checkStream(t *testing.T, file, target fixture) {
+	t.Helper()
+	was := file.stream(t, 4)
+	target.append(t, events.Event{ID: "new", Type: "t"})
+	is := target.stream(t, 5)
+	for i, e := range was.Events {
+		if is.Events[i].ID != e.ID || is.Events[i].Cursor() != e.Cursor() {
+			t.Errorf("at place %d was %s, is %s", i, e.ID, is.Events[i].ID)
+		}
+	}
+	if newer := is.Events[4]; newer.ID != "new" || newer.Position <= was.Events[3].Position+1 {
+		t.Errorf("the new one is %s at position %d, which the file gave to another", newer.ID, newer.Position)
+	}
+	page, err := target.log(t).Read(t.Context(), was.Next, 10, events.Filter{Scope: outbox.AllTenants})
+	if err != nil || len(page.Events) != 1 {
+		t.Errorf("with the file's cursor: %+v, %v", page.Events, err)
+	}
+	old, err := target.log(t).Reader(t.Context(), "search")
+	if err != nil || old != was.Events[0].Cursor() {
+		t.Errorf("the reader stands at %v, %v", old, err)
 	}
 }
 
@@ -265,6 +300,11 @@ func TestMoveRefusesLiveLeases(t *testing.T) {
 	checkMoved(t, file, dsn)
 }
 
+const (
+	insertReader = `INSERT INTO outbox.reader (transaction_id, position, name, incarnation, digest) VALUES (0, 0, 'other', repeat('0', 32), '')`
+	insertClaim  = `INSERT INTO outbox.claim (state, scope, key, ended_at, digest) VALUES (1, $1, $2, now(), decode(repeat('11', 32), 'hex'))`
+)
+
 // Of a database that has anything of another outbox nothing is changed, and the file is not paused.
 func TestMoveRefusesForeignTables(t *testing.T) {
 	t.Parallel()
@@ -283,6 +323,11 @@ func TestMoveRefusesForeignTables(t *testing.T) {
 				t.Fatal(err)
 			}
 		},
+		"an event":                func(t *testing.T, f fixture) { f.append(t, events.Event{ID: "other", Type: "t"}) },
+		"the same event, not its": func(t *testing.T, f fixture) { f.append(t, events.Event{ID: "order-77-paid", Type: "t"}) },
+		"a reader":                func(t *testing.T, f fixture) { f.sql(t, insertReader) },
+		"a claim":                 func(t *testing.T, f fixture) { f.sql(t, insertClaim, "other", "k") },
+		"the same claim, not its": func(t *testing.T, f fixture) { f.sql(t, insertClaim, "charges", "order-77") },
 		"a pause": func(t *testing.T, f fixture) {
 			f.sql(t, "INSERT INTO outbox.pause (consumer, target, kind, tenant, actor, reason) VALUES ('*', '*', 'x', '*', 'a', 'r')")
 		},
@@ -332,6 +377,14 @@ func TestMoveNoticesChanges(t *testing.T) {
 		},
 		"order_lease": func(t *testing.T, _, target fixture) { target.sql(t, "DELETE FROM outbox.order_lease") },
 		"audit":       func(t *testing.T, file, _ fixture) { file.sql(t, "UPDATE outbox.audit SET at = at + 1 WHERE id = 1") },
+		"event":       func(t *testing.T, file, _ fixture) { file.append(t, events.Event{ID: "late", Type: "t"}) },
+		"reader":      func(t *testing.T, file, _ fixture) { file.sql(t, "DELETE FROM outbox.reader WHERE name = 'search'") },
+		"incarnation": func(t *testing.T, _, target fixture) {
+			target.sql(t, "UPDATE outbox.incarnation SET purged_position = 0")
+		},
+		"claim": func(t *testing.T, _, target fixture) {
+			target.sql(t, "UPDATE outbox.claim SET epoch = 9 WHERE key = 'order-78'")
+		},
 		"pause": func(t *testing.T, _, target fixture) {
 			target.sql(t, "UPDATE outbox.pause SET mode = 1 - mode WHERE kind = 'mail'")
 		},

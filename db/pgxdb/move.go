@@ -16,10 +16,20 @@ func (s *Store) MoveEmpty(ctx context.Context) (bool, error) {
 	return len(rows) > 0 && rows[0], err
 }
 
-// MoveReserve is for fencepost move alone: new ids begin after those of the size.
+// MoveReserve is for fencepost move alone: new ids begin after those of the size, and the stream is the one that is moved.
 func (s *Store) MoveReserve(ctx context.Context, size move.Size) error {
 	_, err := own(ctx, s, func(h gen.DBTX) ([]int64, error) {
-		return s.queries.MoveReserve(ctx, h, gen.MoveReserveParams{SchemaName: s.Schema(), Message: size.Message, Audit: size.Act, Worker: size.Worker})
+		return s.queries.MoveStream(ctx, h, gen.MoveStreamParams{
+			Stream: size.Stream, PurgedPosition: size.PurgedPosition, PurgedDigest: append([]byte{}, size.PurgedDigest...), Event: size.Event,
+		})
+	})
+	if err != nil {
+		return err
+	}
+	_, err = own(ctx, s, func(h gen.DBTX) ([]int64, error) {
+		return s.queries.MoveReserve(ctx, h, gen.MoveReserveParams{
+			SchemaName: s.Schema(), Message: size.Message, Audit: size.Act, Worker: size.Worker, Event: size.Event,
+		})
 	})
 	return err
 }
@@ -29,7 +39,7 @@ func (s *Store) MoveIn(ctx context.Context, slice move.Slice) (int, error) {
 	ids, err := own(ctx, s, func(h gen.DBTX) ([]int64, error) {
 		return s.queries.MoveIn(ctx, h, gen.MoveInParams{
 			Messages: slice.Messages, Queue: slice.Queue, Settlements: slice.Settlements, OrderLeases: slice.OrderLeases,
-			Pauses: slice.Pauses, Audits: slice.Audits,
+			Pauses: slice.Pauses, Audits: slice.Audits, Events: slice.Events, Readers: slice.Readers, Claims: slice.Claims,
 		})
 	})
 	return len(ids), err
@@ -41,7 +51,8 @@ func (s *Store) MoveCompare(ctx context.Context, slice move.Slice) ([]move.Compa
 		return s.queries.MoveCompare(ctx, h, gen.MoveCompareParams{
 			AfterID: slice.After, Upto: slice.Upto,
 			Messages: slice.Messages, Queue: slice.Queue, Settlements: slice.Settlements, OrderLeases: slice.OrderLeases,
-			Pauses: slice.Pauses, Audits: slice.Audits,
+			Pauses: slice.Pauses, Audits: slice.Audits, Events: slice.Events, Readers: slice.Readers, Claims: slice.Claims,
+			Incarnations: slice.Incarnations, ClaimsInAll: slice.ClaimsInAll,
 		})
 	})
 	out := make([]move.Comparison, len(rows))

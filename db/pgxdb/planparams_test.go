@@ -113,8 +113,9 @@ var planParams = map[string]any{
 	"AuditMessages":    gen.AuditMessagesParams{AfterID: 10, Examine: 1000},
 	"ListHeads":        gen.ListHeadsParams{Examine: 1000, Age: hour / 12},
 	"ReadSurroundings": gen.ReadSurroundingsParams{SchemaName: "outbox"},
-	"MoveReserve":      gen.MoveReserveParams{SchemaName: "outbox", Message: 10},
-	"MoveIn":           gen.MoveInParams{Messages: "[]", Queue: "[]", Settlements: "[]", OrderLeases: "[]", Pauses: "[]", Audits: "[]"},
+	"MoveReserve":      gen.MoveReserveParams{SchemaName: "outbox", Message: 10, Event: 10},
+	"MoveStream":       gen.MoveStreamParams{Stream: strings.Repeat("0", 32), PurgedDigest: []byte{}},
+	"MoveIn":           gen.MoveInParams{Messages: "[]", Queue: "[]", Settlements: "[]", OrderLeases: "[]", Pauses: "[]", Audits: "[]", Events: "[]", Readers: "[]", Claims: "[]"},
 	"MoveCompare": gen.MoveCompareParams{
 		AfterID: 10, Upto: 510, Messages: "[]", Queue: "[]", Settlements: "[]", OrderLeases: "[]", Pauses: "[]", Audits: "[]",
 	},

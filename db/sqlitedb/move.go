@@ -36,11 +36,14 @@ func (s *Store) MoveHold(ctx context.Context, actor, reason string) (move.Leases
 	})
 }
 
-// MoveSize is for fencepost move alone: how many messages there are and the highest ids ever given.
+// MoveSize is for fencepost move alone: how much there is, the highest ids ever given, and which stream it is.
 func (s *Store) MoveSize(ctx context.Context) (move.Size, error) {
 	return read(ctx, s, func(q *gen.Queries, _ int64) (move.Size, error) {
 		size, err := q.MoveSize(ctx)
-		return move.Size{Messages: size.Messages, Message: size.Message, Act: size.Audit, Worker: size.Worker}, err
+		return move.Size{
+			Rows: size.Total, Message: size.Message, Act: size.Audit, Worker: size.Worker, Event: size.Event,
+			Stream: size.Stream, PurgedPosition: size.PurgedPosition, PurgedDigest: size.PurgedDigest,
+		}, err
 	})
 }
 
@@ -58,6 +61,7 @@ func (s *Store) MoveOut(ctx context.Context, after int64, rows int) (move.Slice,
 		return move.Slice{
 			After: after, Upto: upto, Count: out.Count,
 			Messages: out.Messages, Queue: out.Queue, Settlements: out.Settlements, OrderLeases: out.OrderLeases, Audits: out.Audits, Pauses: out.Pauses,
+			Events: out.Events, Claims: out.Claims, Readers: out.Readers, Incarnations: out.Incarnations, ClaimsInAll: out.ClaimsInAll,
 		}, err
 	})
 }

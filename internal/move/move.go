@@ -25,7 +25,7 @@ type Source interface {
 type Target interface {
 	// MoveEmpty reports whether the tables are as a first migration makes them.
 	MoveEmpty(ctx context.Context) (bool, error)
-	// MoveReserve keeps the ids up to the size's for what is moved.
+	// MoveReserve keeps the ids up to the size's for what is moved, and takes the stream over.
 	MoveReserve(ctx context.Context, size Size) error
 	// MoveIn stores what is not there yet, all or nothing, and returns how many messages that were.
 	MoveIn(ctx context.Context, slice Slice) (int, error)
@@ -41,14 +41,22 @@ type Leases struct {
 	Until time.Time
 }
 
-// Size is how many messages a source has, and the highest id it ever gave to one, to an act and to a worker.
-type Size struct{ Messages, Message, Act, Worker int64 }
+// Size is how many messages and events a source has, the highest id it ever gave to a message, an act, a worker and an event, and which
+// stream it is: its incarnation and the last event that was purged.
+type Size struct {
+	Rows, Message, Act, Worker, Event int64
+	Stream                            string
+	PurgedPosition                    int64
+	PurgedDigest                      []byte
+}
 
-// A Slice is all rows with an id above After and up to Upto, and all pauses, as JSON.
+// A Slice is all rows with an id above After and up to Upto, and all pauses and readers, as JSON.
 type Slice struct {
 	After, Upto                                               int64
-	Count                                                     int64 // of messages
+	Count                                                     int64 // of messages and events
 	Messages, Queue, Settlements, OrderLeases, Audits, Pauses string
+	Events, Claims, Readers, Incarnations                     string
+	ClaimsInAll                                               int64 // of the last slice
 }
 
 func (s Slice) last() bool { return s.Upto == math.MaxInt64 }
@@ -125,7 +133,7 @@ func (m Move) Run(ctx context.Context) (Report, error) {
 				return fmt.Errorf("the two differ in table %s after id %d: %s, for one of them was changed meanwhile; the database stays paused: "+
 					"stop what changed it and run this again", c.Table, slice.After, c)
 			}
-			if report.Rows[c.Table] += c.Given; c.Table == "pause" {
+			if report.Rows[c.Table] += c.Given; c.Table == "pause" || c.Table == "reader" {
 				report.Rows[c.Table] = c.Given // every slice has all
 			}
 		}
@@ -186,7 +194,7 @@ func (m Move) slices(ctx context.Context, done string, size Size, visit func(con
 		if err != nil {
 			return err
 		}
-		m.Said(done, seen+slice.Count, size.Messages)
+		m.Said(done, seen+slice.Count, size.Rows)
 	}
 	return nil
 }

@@ -52,17 +52,53 @@ SELECT
 FROM outbox.pause AS t
 LEFT JOIN json_populate_recordset(NULL::outbox.pause, $8::text::json) AS r
     ON ((r).consumer, (r).target, (r).kind, (r).tenant) = (t.consumer, t.target, t.kind, t.tenant)
+UNION ALL
+SELECT
+    'event', json_array_length($9::text::json), count(*),
+    COALESCE(min(t.position) FILTER (WHERE t.* IS DISTINCT FROM r.*), 0)
+FROM outbox.event AS t
+LEFT JOIN json_populate_recordset(NULL::outbox.event, $9::text::json) AS r ON (r).position = t.position
+WHERE t.position > $2::bigint AND t.position <= $3::bigint
+UNION ALL
+SELECT
+    'reader', json_array_length($10::text::json), count(*),
+    COALESCE(min(1) FILTER (WHERE t.* IS DISTINCT FROM r.*), 0)
+FROM outbox.reader AS t
+LEFT JOIN json_populate_recordset(NULL::outbox.reader, $10::text::json) AS r ON (r).name = t.name
+UNION ALL
+SELECT
+    'incarnation', json_array_length($11::text::json), count(*),
+    COALESCE(min(1) FILTER (WHERE (t.id, t.purged_transaction_id, t.purged_position, t.purged_digest)
+        IS DISTINCT FROM ((r).id, (r).purged_transaction_id, (r).purged_position, (r).purged_digest)), 0)
+FROM outbox.incarnation AS t
+LEFT JOIN json_populate_recordset(NULL::outbox.incarnation, $11::text::json) AS r ON (r).id = t.id
+UNION ALL
+SELECT
+    'claim', json_array_length($12::text::json), count(t.key),
+    GREATEST(
+        COALESCE(min(1) FILTER (WHERE t.key IS NOT NULL AND t.* IS DISTINCT FROM r.*), 0),
+        CASE WHEN $3::bigint = 9223372036854775807 THEN
+            (SELECT (count(*) > $13::bigint)::integer FROM outbox.claim AS a)
+        ELSE 0 END
+    )
+FROM json_populate_recordset(NULL::outbox.claim, $12::text::json) AS r
+LEFT JOIN outbox.claim AS t ON (t.tenant, t.scope, t.key) = ((r).tenant, (r).scope, (r).key)
 `
 
 type MoveCompareParams struct {
-	Messages    string
-	AfterID     int64
-	Upto        int64
-	Queue       string
-	Settlements string
-	OrderLeases string
-	Audits      string
-	Pauses      string
+	Messages     string
+	AfterID      int64
+	Upto         int64
+	Queue        string
+	Settlements  string
+	OrderLeases  string
+	Audits       string
+	Pauses       string
+	Events       string
+	Readers      string
+	Incarnations string
+	Claims       string
+	ClaimsInAll  int64
 }
 
 type MoveCompareRow struct {
@@ -72,9 +108,10 @@ type MoveCompareRow struct {
 	Strange int64
 }
 
-// MoveCompare says of each table how many rows are given, how many it has with an id above after_id and up to upto (of pauses all), and the lowest id of
-// those that are not exactly as they are given (0 = all are; of a pause 1).
-// Guard: none. Index: the primary keys, order_lease_message. Locks: none.
+// MoveCompare says of each table how many rows are given, how many it has with an id above after_id and up to upto (of pauses, readers and the
+// incarnation all, of claims those given), and the lowest id of those that are not exactly as they are given (0 = all are; of what has no id 1). With the
+// last id there are no more claims than claims_in_all.
+// Guard: none. Index: the primary keys, order_lease_message; claim_pkey, read once as a whole at the end. Locks: none.
 func (q *Queries) MoveCompare(ctx context.Context, db DBTX, arg MoveCompareParams) ([]MoveCompareRow, error) {
 	rows, err := db.Query(ctx, moveCompare,
 		arg.Messages,
@@ -85,6 +122,11 @@ func (q *Queries) MoveCompare(ctx context.Context, db DBTX, arg MoveCompareParam
 		arg.OrderLeases,
 		arg.Audits,
 		arg.Pauses,
+		arg.Events,
+		arg.Readers,
+		arg.Incarnations,
+		arg.Claims,
+		arg.ClaimsInAll,
 	)
 	if err != nil {
 		return nil, err
@@ -114,6 +156,7 @@ const moveEmpty = `-- name: MoveEmpty :many
 SELECT (
     NOT EXISTS (SELECT FROM outbox.message) AND NOT EXISTS (SELECT FROM outbox.queue) AND NOT EXISTS (SELECT FROM outbox.settlement)
     AND NOT EXISTS (SELECT FROM outbox.order_lease) AND NOT EXISTS (SELECT FROM outbox.pause) AND NOT EXISTS (SELECT FROM outbox.audit)
+    AND NOT EXISTS (SELECT FROM outbox.event) AND NOT EXISTS (SELECT FROM outbox.reader) AND NOT EXISTS (SELECT FROM outbox.claim)
 )::boolean AS nothing
 `
 
@@ -178,6 +221,24 @@ audited AS (
     SELECT (r).*
     FROM json_populate_recordset(NULL::outbox.audit, $6::text::json) AS r
     ON CONFLICT DO NOTHING
+),
+told AS (
+    INSERT INTO outbox.event
+    SELECT (r).*
+    FROM json_populate_recordset(NULL::outbox.event, $7::text::json) AS r
+    ON CONFLICT DO NOTHING
+),
+placed AS (
+    INSERT INTO outbox.reader
+    SELECT (r).*
+    FROM json_populate_recordset(NULL::outbox.reader, $8::text::json) AS r
+    ON CONFLICT DO NOTHING
+),
+claimed AS (
+    INSERT INTO outbox.claim
+    SELECT (r).*
+    FROM json_populate_recordset(NULL::outbox.claim, $9::text::json) AS r
+    ON CONFLICT DO NOTHING
 )
 SELECT x.id::bigint AS id FROM stored AS x
 `
@@ -189,6 +250,9 @@ type MoveInParams struct {
 	OrderLeases string
 	Pauses      string
 	Audits      string
+	Events      string
+	Readers     string
+	Claims      string
 }
 
 // MoveIn stores rows of another outbox as they are and returns the messages it stored. What is here already, from a run before, it leaves alone; of an
@@ -202,6 +266,9 @@ func (q *Queries) MoveIn(ctx context.Context, db DBTX, arg MoveInParams) ([]int6
 		arg.OrderLeases,
 		arg.Pauses,
 		arg.Audits,
+		arg.Events,
+		arg.Readers,
+		arg.Claims,
 	)
 	if err != nil {
 		return nil, err
@@ -223,10 +290,14 @@ func (q *Queries) MoveIn(ctx context.Context, db DBTX, arg MoveInParams) ([]int6
 
 const moveReserve = `-- name: MoveReserve :many
 SELECT setval(
-    pg_get_serial_sequence(format('%I.%I', $1::text, s.name), 'id'),
-    GREATEST(s.highest, nextval(pg_get_serial_sequence(format('%I.%I', $1::text, s.name), 'id')))
+    pg_get_serial_sequence(format('%I.%I', $1::text, s.name), s.id),
+    GREATEST(s.highest, nextval(pg_get_serial_sequence(format('%I.%I', $1::text, s.name), s.id)))
 )::bigint AS reserved
-FROM (VALUES ('message', $2::bigint), ('audit', $3::bigint), ('worker', $4::bigint)) AS s (name, highest)
+FROM (
+    VALUES
+    ('message', 'id', $2::bigint), ('audit', 'id', $3::bigint), ('worker', 'id', $4::bigint),
+    ('event', 'position', $5::bigint)
+) AS s (name, id, highest)
 `
 
 type MoveReserveParams struct {
@@ -234,9 +305,10 @@ type MoveReserveParams struct {
 	Message    int64
 	Audit      int64
 	Worker     int64
+	Event      int64
 }
 
-// MoveReserve lets new messages, acts and workers begin after the given ids; it never goes back. schema_name is the schema's.
+// MoveReserve lets new messages, acts, workers and events begin after the given ids; it never goes back. schema_name is the schema's.
 // Guard: none. Index: none. Locks: the sequences, for an instant.
 func (q *Queries) MoveReserve(ctx context.Context, db DBTX, arg MoveReserveParams) ([]int64, error) {
 	rows, err := db.Query(ctx, moveReserve,
@@ -244,6 +316,7 @@ func (q *Queries) MoveReserve(ctx context.Context, db DBTX, arg MoveReserveParam
 		arg.Message,
 		arg.Audit,
 		arg.Worker,
+		arg.Event,
 	)
 	if err != nil {
 		return nil, err
@@ -287,6 +360,51 @@ func (q *Queries) MoveResume(ctx context.Context, db DBTX, arg MoveResumeParams)
 			return nil, err
 		}
 		items = append(items, paused_at)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
+}
+
+const moveStream = `-- name: MoveStream :many
+UPDATE outbox.incarnation AS i
+SET id = $1::text, purged_transaction_id = $2::bigint, purged_position = $2::bigint,
+    purged_digest = $3::bytea,
+    written_by = pg_current_xact_id()::xid::text::bigint,
+    base = GREATEST(i.base, 1 - pg_snapshot_xmin(pg_current_snapshot())::text::bigint + $4::bigint)
+WHERE i.one
+RETURNING i.base
+`
+
+type MoveStreamParams struct {
+	Stream         string
+	PurgedPosition int64
+	PurgedDigest   []byte
+	Event          int64
+}
+
+// MoveStream makes the stream here the one that is moved: its cursors are good here too. Its events have their positions as transaction numbers, and the
+// base puts all that is appended from now on after the highest of them.
+// Guard: none. Index: incarnation_pkey. Locks: the incarnation's row.
+func (q *Queries) MoveStream(ctx context.Context, db DBTX, arg MoveStreamParams) ([]int64, error) {
+	rows, err := db.Query(ctx, moveStream,
+		arg.Stream,
+		arg.PurgedPosition,
+		arg.PurgedDigest,
+		arg.Event,
+	)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	var items []int64
+	for rows.Next() {
+		var base int64
+		if err := rows.Scan(&base); err != nil {
+			return nil, err
+		}
+		items = append(items, base)
 	}
 	if err := rows.Err(); err != nil {
 		return nil, err

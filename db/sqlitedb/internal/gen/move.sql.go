@@ -27,6 +27,32 @@ FROM (
     UNION ALL
     SELECT MAX(w.id)
     FROM (SELECT x.id FROM outbox_audit AS x WHERE x.id > CAST(?1 AS INTEGER) ORDER BY x.id LIMIT CAST(?2 AS INTEGER)) AS w
+    UNION ALL
+    SELECT MAX(w.id)
+    FROM (
+        SELECT m.id, SUM(m.size) OVER (ORDER BY m.id ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING) AS ahead
+        FROM (
+            SELECT x.position AS id, octet_length(x.payload) + octet_length(x.metadata) AS size
+            FROM outbox_event AS x
+            WHERE x.position > CAST(?1 AS INTEGER)
+            ORDER BY x.position
+            LIMIT CAST(?2 AS INTEGER)
+        ) AS m
+    ) AS w
+    WHERE COALESCE(w.ahead, 0) <= CAST(?3 AS INTEGER)
+    UNION ALL
+    SELECT MAX(w.id)
+    FROM (
+        SELECT m.id, SUM(m.size) OVER (ORDER BY m.id ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING) AS ahead
+        FROM (
+            SELECT x.rowid AS id, octet_length(x.result) + octet_length(x.reason) AS size
+            FROM outbox_claim AS x
+            WHERE x.rowid > CAST(?1 AS INTEGER)
+            ORDER BY x.rowid
+            LIMIT CAST(?2 AS INTEGER)
+        ) AS m
+    ) AS w
+    WHERE COALESCE(w.ahead, 0) <= CAST(?3 AS INTEGER)
 ) AS b
 `
 
@@ -36,8 +62,9 @@ type MoveBoundParams struct {
 	MaxBytes int64
 }
 
-// MoveBound returns the id up to which the tables go out together: of the next max_rows messages, or acts, as many as have no more
-// than max_bytes in front of them (0 = there is nothing further). Guard: none. Index: the primary keys. Locks: none.
+// MoveBound returns the id up to which the tables go out together: of the next max_rows messages, acts, events or claims, as many as have no more
+// than max_bytes in front of them (0 = there is nothing further). An event's id is its position, a claim's the number of its row.
+// Guard: none. Index: the primary keys. Locks: none.
 func (q *Queries) MoveBound(ctx context.Context, arg MoveBoundParams) (int64, error) {
 	row := q.queryRow(ctx, q.moveBoundStmt, moveBound, arg.AfterID, arg.MaxRows, arg.MaxBytes)
 	var upto int64
@@ -72,7 +99,9 @@ func (q *Queries) MoveLeased(ctx context.Context, arg MoveLeasedParams) (MoveLea
 
 const moveOut = `-- name: MoveOut :one
 SELECT
-    (SELECT COUNT(*) FROM outbox_message AS m WHERE m.id > CAST(?1 AS INTEGER) AND m.id <= CAST(?2 AS INTEGER)) AS count,
+    CAST((SELECT COUNT(*) FROM outbox_message AS m WHERE m.id > CAST(?1 AS INTEGER) AND m.id <= CAST(?2 AS INTEGER))
+        + (SELECT COUNT(*) FROM outbox_event AS e WHERE e.position > CAST(?1 AS INTEGER) AND e.position <= CAST(?2 AS INTEGER))
+        AS INTEGER) AS count,
     CAST((
         SELECT json_group_array(json_object(
             'id', m.id, 'source_position', m.source_position, 'max_age', m.max_age,
@@ -132,7 +161,41 @@ SELECT
             'mode', z.mode, 'consumer', z.consumer, 'target', z.target, 'kind', z.kind, 'tenant', z.tenant, 'actor', z.actor, 'reason', z.reason
         ))
         FROM outbox_pause AS z
-    ) AS TEXT) AS pauses
+    ) AS TEXT) AS pauses,
+    CAST((
+        SELECT json_group_array(json_object(
+            'position', e.position, 'transaction_id', e.transaction_id, 'recorded_at', datetime(e.recorded_at / 1000000, 'unixepoch') || printf('.%06d+00', e.recorded_at % 1000000),
+            'tenant', e.tenant, 'stream', e.stream, 'type', e.type, 'event_id', e.event_id, 'digest', '\x' || hex(e.digest), 'metadata', e.metadata,
+            'payload', '\x' || hex(e.payload)
+        ))
+        FROM outbox_event AS e
+        WHERE e.position > CAST(?1 AS INTEGER) AND e.position <= CAST(?2 AS INTEGER)
+    ) AS TEXT) AS events,
+    CAST((
+        SELECT json_group_array(json_object(
+            'epoch', c.epoch, 'claimed_at', datetime(c.claimed_at / 1000000, 'unixepoch') || printf('.%06d+00', c.claimed_at % 1000000),
+            'held_until', datetime(c.held_until / 1000000, 'unixepoch') || printf('.%06d+00', c.held_until % 1000000),
+            'ended_at', datetime(c.ended_at / 1000000, 'unixepoch') || printf('.%06d+00', c.ended_at % 1000000),
+            'state', c.state, 'token', '\x' || hex(c.token), 'tenant', c.tenant, 'scope', c.scope, 'key', c.key,
+            'digest', '\x' || hex(c.digest), 'reason', c.reason, 'result', '\x' || hex(c.result)
+        ))
+        FROM outbox_claim AS c
+        WHERE c.rowid > CAST(?1 AS INTEGER) AND c.rowid <= CAST(?2 AS INTEGER)
+    ) AS TEXT) AS claims,
+    CAST(CASE WHEN CAST(?2 AS INTEGER) = 9223372036854775807 THEN (SELECT COUNT(*) FROM outbox_claim) ELSE 0 END AS INTEGER) AS claims_in_all,
+    CAST((
+        SELECT json_group_array(json_object(
+            'transaction_id', r.transaction_id, 'position', r.position, 'saved_at', datetime(r.saved_at / 1000000, 'unixepoch') || printf('.%06d+00', r.saved_at % 1000000),
+            'name', r.name, 'incarnation', r.incarnation, 'digest', '\x' || hex(r.digest)
+        ))
+        FROM outbox_reader AS r
+    ) AS TEXT) AS readers,
+    CAST((
+        SELECT json_group_array(json_object(
+            'purged_transaction_id', i.purged_transaction_id, 'purged_position', i.purged_position, 'id', i.id, 'purged_digest', '\x' || hex(i.purged_digest)
+        ))
+        FROM outbox_incarnation AS i
+    ) AS TEXT) AS incarnations
 `
 
 type MoveOutParams struct {
@@ -141,16 +204,22 @@ type MoveOutParams struct {
 }
 
 type MoveOutRow struct {
-	Count       int64
-	Messages    string
-	Queue       string
-	Settlements string
-	OrderLeases string
-	Audits      string
-	Pauses      string
+	Count        int64
+	Messages     string
+	Queue        string
+	Settlements  string
+	OrderLeases  string
+	Audits       string
+	Pauses       string
+	Events       string
+	Claims       string
+	ClaimsInAll  int64
+	Readers      string
+	Incarnations string
 }
 
-// MoveOut returns, of each table, the rows with an id above after_id up to upto, and all pauses.
+// MoveOut returns, of each table, the rows with an id above after_id up to upto, all pauses and readers, and which stream it is; with the last id how many
+// claims there are.
 // Guard: none. Index: the primary keys, order_lease_message. Locks: none: one snapshot.
 func (q *Queries) MoveOut(ctx context.Context, arg MoveOutParams) (MoveOutRow, error) {
 	row := q.queryRow(ctx, q.moveOutStmt, moveOut, arg.AfterID, arg.Upto)
@@ -163,6 +232,11 @@ func (q *Queries) MoveOut(ctx context.Context, arg MoveOutParams) (MoveOutRow, e
 		&i.OrderLeases,
 		&i.Audits,
 		&i.Pauses,
+		&i.Events,
+		&i.Claims,
+		&i.ClaimsInAll,
+		&i.Readers,
+		&i.Incarnations,
 	)
 	return i, err
 }
@@ -209,29 +283,40 @@ func (q *Queries) MoveRevoke(ctx context.Context, arg MoveRevokeParams) error {
 
 const moveSize = `-- name: MoveSize :one
 SELECT
-    (SELECT COUNT(*) FROM outbox_message) AS messages,
+    CAST((SELECT COUNT(*) FROM outbox_message) + (SELECT COUNT(*) FROM outbox_event) AS INTEGER) AS total,
     CAST(COALESCE((SELECT s.seq FROM sqlite_sequence AS s WHERE s.name = 'outbox_message'), 0) AS INTEGER) AS message,
     CAST(COALESCE((SELECT s.seq FROM sqlite_sequence AS s WHERE s.name = 'outbox_audit'), 0) AS INTEGER) AS audit,
-    CAST(COALESCE((SELECT s.seq FROM sqlite_sequence AS s WHERE s.name = 'outbox_worker'), 0) AS INTEGER) AS worker
+    CAST(COALESCE((SELECT s.seq FROM sqlite_sequence AS s WHERE s.name = 'outbox_worker'), 0) AS INTEGER) AS worker,
+    CAST(COALESCE((SELECT s.seq FROM sqlite_sequence AS s WHERE s.name = 'outbox_event'), 0) AS INTEGER) AS event,
+    i.id AS stream, i.purged_position, i.purged_digest
+FROM outbox_incarnation AS i
 `
 
 type MoveSizeRow struct {
-	Messages int64
-	Message  int64
-	Audit    int64
-	Worker   int64
+	Total          int64
+	Message        int64
+	Audit          int64
+	Worker         int64
+	Event          int64
+	Stream         string
+	PurgedPosition int64
+	PurgedDigest   []byte
 }
 
-// MoveSize returns how many messages there are and the highest ids ever given to messages, acts and workers.
-// Guard: none. Index: message_key_unique, read once as a whole. Locks: none.
+// MoveSize returns how many messages and events there are, the highest ids ever given to messages, acts, workers and events, and what stream it is.
+// Guard: none. Index: message_key_unique and event_id_unique, read once as a whole. Locks: none.
 func (q *Queries) MoveSize(ctx context.Context) (MoveSizeRow, error) {
 	row := q.queryRow(ctx, q.moveSizeStmt, moveSize)
 	var i MoveSizeRow
 	err := row.Scan(
-		&i.Messages,
+		&i.Total,
 		&i.Message,
 		&i.Audit,
 		&i.Worker,
+		&i.Event,
+		&i.Stream,
+		&i.PurgedPosition,
+		&i.PurgedDigest,
 	)
 	return i, err
 }
