@@ -48,7 +48,7 @@ func childRun(ctx context.Context, dsn string) error {
 	if err != nil {
 		return err
 	}
-	bus, err := events.NewBus(l, "shop", events.BusConfig{Slots: 2, Batch: 5, Name: "child"})
+	bus, err := events.NewBus(l, "shop", events.BusConfig{Slots: 2, Batch: 5, Name: "child", Retries: 9_999})
 	if err != nil {
 		return err
 	}

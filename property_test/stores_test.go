@@ -7,6 +7,7 @@ import (
 	"os"
 	"path/filepath"
 	"runtime"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -91,8 +92,8 @@ func openMemory(*testing.T) func(*rapid.T, func(*rapid.T, *stage)) {
 
 func memoryStage() *stage {
 	store := memdb.New(memdb.Config{})
-	sent := 0
-	store.Hook(memdb.Hook{Before: func(context.Context, memdb.Call) error { sent++; return nil }})
+	var sent atomic.Int64 // a law may call from several goroutines
+	store.Hook(memdb.Hook{Before: func(context.Context, memdb.Call) error { sent.Add(1); return nil }})
 	return &stage{
 		store: store,
 		begin: func(testing.TB) caller {
@@ -101,7 +102,7 @@ func memoryStage() *stage {
 		},
 		age:  func(_ testing.TB, d time.Duration) { store.Age(d) },
 		dump: func(testing.TB) dbtest.Dump { return store.Dump() },
-		sent: func() int { return sent },
+		sent: func() int { return int(sent.Load()) },
 	}
 }
 
