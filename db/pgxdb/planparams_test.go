@@ -118,6 +118,7 @@ var planParams = map[string]any{
 	"MoveIn":           gen.MoveInParams{Messages: "[]", Queue: "[]", Settlements: "[]", OrderLeases: "[]", Pauses: "[]", Audits: "[]", Events: "[]", Readers: "[]", Claims: "[]"},
 	"MoveCompare": gen.MoveCompareParams{
 		AfterID: 10, Upto: 510, Messages: "[]", Queue: "[]", Settlements: "[]", OrderLeases: "[]", Pauses: "[]", Audits: "[]",
+		Events: "[]", Readers: "[]", Incarnations: "[]", Claims: "[]",
 	},
 	"MoveResume":     gen.MoveResumeParams{Reason: "r"},
 	"RegisterWorker": gen.RegisterWorkerParams{Name: "w", Host: "h"},
