@@ -170,7 +170,8 @@ type Purger interface {
 	PurgeDelivered(ctx context.Context, arg PurgeDeliveredParams) ([]PurgeDeliveredRow, error)
 
 	// PurgeEvents removes the oldest events of the stream, at most max_rows, those recorded more than keep microseconds ago and no further than every named
-	// reader came (with force: whatever they did), and marks the place. It stops at the first event that stays, so that the mark tells all that is gone.
+	// reader came (with force: whatever they did), and marks the place. It stops at the first event that stays, so that the mark tells all that is gone;
+	// it begins after the mark, since an old snapshot may keep the index entries of what is gone.
 	// Guard: lock, the incarnation's row its own, horizon, strictly older than the cut-off, readers. Index: event_order, event_pkey. Locks: the
 	// janitor's, then the incarnation's row and the event rows.
 	PurgeEvents(ctx context.Context, arg PurgeEventsParams) ([]PurgeEventsRow, error)
@@ -1225,8 +1226,8 @@ type ReadEndRow struct {
 
 // ReadEventsParams are the arguments of ReadEvents.
 type ReadEventsParams struct {
-	Incarnation        string
 	AfterTransactionID int64
+	Incarnation        string
 	AfterPosition      int64
 	AfterDigest        []byte
 	Examine            int32

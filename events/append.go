@@ -4,8 +4,10 @@ import (
 	"cmp"
 	"context"
 	"crypto/sha256"
+	"errors"
 	"fmt"
 	"slices"
+	"time"
 
 	"github.com/google/uuid"
 
@@ -19,6 +21,7 @@ const (
 	// appendTries bounds how often an event is tried whose id is taken at one moment and free at the next (a purge in between), or whose stream
 	// has to be adopted first.
 	appendTries  = 3
+	adoptTimeout = 2 * time.Second
 	maxBatch     = 1_000
 	maxStatement = 4 << 20 // payload bytes
 )
@@ -37,8 +40,8 @@ type Receipt struct {
 
 // Append records events in the caller's transaction, together with the effects that the subscriptions derive from them. There is one receipt
 // each, in input order. An id that is taken is no error when it is the same event (a duplicate, whose effects are not derived again), and a
-// *ConflictError beside the receipts when it is not; an effect's key that is taken by other content is an *outbox.KeyConflictError likewise.
-// Either way the others are in the transaction, which can go on.
+// *ConflictError beside the receipts when it is not; an effect's key that is taken by other content is an *outbox.KeyConflictError likewise,
+// whose places are those among all derived effects. Either way the others are in the transaction, which can go on.
 //
 // All events are validated and all effects derived and validated before any statement: outbox.ErrInvalid, ErrDerivation. Any other
 // error comes from the database and is that of the caller's transaction: roll back; retry the whole transaction if it is db.ErrRetry.
@@ -55,9 +58,9 @@ func (l *Log) Append(ctx context.Context, tx db.Tx, events ...Event) ([]Receipt,
 		}
 	}
 	err = run.enqueue(ctx)
-	if err == nil && len(run.conflicts) > 0 {
+	if len(run.conflicts) > 0 && (err == nil || errors.Is(err, outbox.ErrKeyConflict)) {
 		slices.SortFunc(run.conflicts, func(a, b Conflict) int { return cmp.Compare(a.Index, b.Index) })
-		err = &ConflictError{Conflicts: run.conflicts}
+		err = errors.Join(&ConflictError{Conflicts: run.conflicts}, err)
 	}
 	return run.receipts, failed("append", err)
 }
@@ -165,8 +168,7 @@ func (r *appendRun) insert(ctx context.Context, batch []int) (taken []int, err e
 		return nil, err
 	}
 	if len(rows) == 0 { // restored from a dump, and nobody has adopted the stream yet
-		_, err := r.log.store.AdoptStream(ctx)
-		return batch, err
+		return batch, r.adopt(ctx)
 	}
 	for n, i := range batch {
 		if !rows[n].Stored {
@@ -176,6 +178,17 @@ func (r *appendRun) insert(ctx context.Context, batch []int) (taken []int, err e
 		r.receipts[i].Position, r.receipts[i].Status = rows[n].Position, outbox.Recorded
 	}
 	return taken, nil
+}
+
+// adopt makes a restored stream this server's own, once. It needs a connection beside the caller's, which he may keep from becoming free.
+func (r *appendRun) adopt(ctx context.Context) error {
+	bounded, cancel := context.WithTimeout(ctx, adoptTimeout)
+	defer cancel()
+	_, err := r.log.store.AdoptStream(bounded)
+	if err != nil && ctx.Err() == nil && bounded.Err() != nil {
+		return fmt.Errorf("the stream was restored from a dump, and no connection was free to adopt it: %w", db.ErrRetry)
+	}
+	return err
 }
 
 // classify tells duplicates from conflicts and gives the places where nothing stands any more.

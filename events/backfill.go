@@ -3,9 +3,11 @@ package events
 import (
 	"context"
 	"errors"
+	"fmt"
 	"slices"
 
 	"github.com/fencepost-go/fencepost/db"
+	"github.com/fencepost-go/fencepost/internal/content"
 	"github.com/fencepost-go/fencepost/internal/refusal"
 	"github.com/fencepost-go/fencepost/outbox"
 )
@@ -43,7 +45,9 @@ const backfillReader = "backfill:"
 
 // Backfill runs a subscription over past events, up to the end of the stream as it was at the start, and records each effect once, by its key: for a
 // subscription that is new, or was mended. It takes one transaction of its own for each batch and remembers its place in it, as the reader
-// "backfill:" and the subscription's name, so that one that was interrupted goes on; two at once disturb each other and get ErrReaderMoved.
+// "backfill:" and the subscription's name, with a digest of any scope but the zero one, so that one that was interrupted goes on; two at once of one
+// scope disturb each other and get ErrReaderMoved. A key is known only as long as its message is kept (janitor.Config.Delivered): what was delivered
+// and purged since is recorded and performed again, so begin After that where acting twice does harm.
 // It blocks until it is done, and returns what it did, also beside an error, after which it may be called again.
 func (l *Log) Backfill(ctx context.Context, request BackfillRequest) (Backfilled, error) {
 	var found refusal.Problems
@@ -59,9 +63,23 @@ func (l *Log) Backfill(ctx context.Context, request BackfillRequest) (Backfilled
 	if err := found.Refused(ctx); err != nil {
 		return Backfilled{}, failed("backfill", err)
 	}
-	run := &backfillRun{log: l, subscription: s, request: request, reader: backfillReader + s.Name}
+	run := &backfillRun{log: l, subscription: s, request: request, reader: readerOfBackfill(s, request.Scope)}
 	err := run.all(ctx)
 	return run.done, failed("backfill", err)
+}
+
+// readerOfBackfill is the name of the reader that remembers how far the backfill of a scope came: places of different scopes are not each
+// other's.
+func readerOfBackfill(s Subscription, scope outbox.Scope) string {
+	names := scope.Names()
+	if len(names) == 1 && names[0] == "" {
+		return backfillReader + s.Name
+	}
+	h := content.NewDigest()
+	for _, name := range names { // none for all tenants
+		content.Write(h, []byte(name))
+	}
+	return fmt.Sprintf("%s%s:%x", backfillReader, s.Name, h.Sum(nil)[:8])
 }
 
 // A backfillRun is one Backfill under way.

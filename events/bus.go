@@ -21,10 +21,11 @@ const (
 )
 
 // ToBus is the subscription of a bus: it carries every event to the bus of that name, with one effect. Put it into the Config of the log that appends,
-// in every process that does, whether or not the bus runs there.
+// in every process that does, whether or not the bus runs there. Its effects have no maximum age: an event waits for its bus however long that is
+// down or paused.
 func ToBus(name string) Subscription {
 	return Subscription{Name: name, Consumer: name, Target: busTarget, Derive: func(Event) ([]outbox.Effect, error) {
-		return []outbox.Effect{{Kind: busKind}}, nil
+		return []outbox.Effect{{Kind: busKind, MaxAge: outbox.NoMaxAge}}, nil
 	}}
 }
 
@@ -33,7 +34,7 @@ func ToBus(name string) Subscription {
 func ToBusInOrder(name string) Subscription {
 	s := ToBus(name)
 	s.Derive = func(e Event) ([]outbox.Effect, error) {
-		return []outbox.Effect{{Kind: busKind, OrderKey: e.Stream}}, nil
+		return []outbox.Effect{{Kind: busKind, OrderKey: e.Stream, MaxAge: outbox.NoMaxAge}}, nil
 	}
 	return s
 }
@@ -131,6 +132,7 @@ func NewBus(l *Log, name string, config BusConfig) (*Bus, error) {
 	b := &Bus{log: l, name: name}
 	consumer, err := l.box.Consumer(name, busTarget, outbox.Policy{
 		MaxAttempts: config.Retries + 1, InitialDelay: config.InitialDelay, MaxDelay: config.MaxDelay, Backoff: config.Backoff,
+		MaxAge: outbox.NoMaxAge,
 	})
 	if err != nil {
 		return nil, failed("new bus", err)

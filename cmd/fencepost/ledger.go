@@ -30,7 +30,7 @@ func newLedgerShow() *cobra.Command {
 		Use:   "show SCOPE KEY",
 		Short: "Show how a claim stands, its result included",
 		Long: `Show how a claim stands, its result included: think of who is looking. A claim that is held longer than its holder asked
-for can be taken by another. The receipt of a bus's handler has the handler's name as scope and the event's id as key.
+for can be taken by another. The receipt of a bus's handler has the bus's and the handler's name as scope, as in books:turnover and the event's id as key.
 
 A result that is text is shown with everything escaped that a terminal might act on, another as a hex dump, and a
 long one is cut. --json has the exact bytes (result_base64), and result_text where they are text.`,

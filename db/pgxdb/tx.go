@@ -77,7 +77,7 @@ func InTx(ctx context.Context, pool Beginner, box db.Committer, fn func(tx *BoxT
 
 // EventHandler lets a function handle events in the transaction that package events runs it in, as in
 //
-//	bus.Subscribe("order.placed", "stock", pgxdb.EventHandler(func(ctx context.Context, tx pgx.Tx, event events.Event) error { … }))
+//	bus.Subscribe("stock", pgxdb.EventHandler(func(ctx context.Context, tx pgx.Tx, event events.Event) error { … }), "order.placed")
 //
 // What the function writes through tx and the receipt of the event are committed together; it neither commits nor rolls back itself.
 func EventHandler[E any](do func(ctx context.Context, tx pgx.Tx, event E) error) func(context.Context, db.Tx, E) error {

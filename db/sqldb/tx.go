@@ -68,7 +68,7 @@ func inTx(ctx context.Context, pool *sql.DB, options *sql.TxOptions, box db.Comm
 
 // EventHandler lets a function handle events in the transaction that package events runs it in, as in
 //
-//	bus.Subscribe("order.placed", "stock", sqldb.EventHandler(func(ctx context.Context, tx *sql.Tx, event events.Event) error { … }))
+//	bus.Subscribe("stock", sqldb.EventHandler(func(ctx context.Context, tx *sql.Tx, event events.Event) error { … }), "order.placed")
 //
 // What the function writes through tx and the receipt of the event are committed together; it neither commits nor rolls back itself.
 func EventHandler[E any](do func(ctx context.Context, tx *sql.Tx, event E) error) func(context.Context, db.Tx, E) error {

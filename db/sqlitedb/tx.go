@@ -89,7 +89,7 @@ func InTx(ctx context.Context, store *Store, box db.Committer, fn func(tx *BoxTx
 
 // EventHandler lets a function handle events in the transaction that package events runs it in, as in
 //
-//	bus.Subscribe("order.placed", "stock", sqlitedb.EventHandler(func(ctx context.Context, tx *sql.Tx, event events.Event) error { … }))
+//	bus.Subscribe("stock", sqlitedb.EventHandler(func(ctx context.Context, tx *sql.Tx, event events.Event) error { … }), "order.placed")
 //
 // What the function writes through tx and the receipt of the event are committed together; it neither commits nor rolls back itself. While it
 // runs it has the file's one write lock.

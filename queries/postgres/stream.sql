@@ -9,6 +9,9 @@
 WITH era AS (
     SELECT
         i.id, i.purged_transaction_id, i.purged_position, i.purged_digest,
+        -- From the oldest event on: after the mark, since an old snapshot may keep the index entries of what is gone.
+        GREATEST(sqlc.arg(after_transaction_id)::bigint, CASE WHEN sqlc.arg(incarnation)::text = '' THEN i.purged_transaction_id ELSE 0 END) AS from_transaction_id,
+        GREATEST(sqlc.arg(after_position)::bigint, CASE WHEN sqlc.arg(incarnation)::text = '' THEN i.purged_position ELSE 0 END) AS from_position,
         i.base + pg_snapshot_xmin(pg_current_snapshot())::text::bigint AS horizon,
         CASE
             WHEN i.written_by <> i.xmin::text::bigint THEN 3
@@ -29,7 +32,7 @@ WITH era AS (
 seen AS MATERIALIZED (
     SELECT e.position, e.transaction_id, e.recorded_at, e.tenant, e.stream, e.type, e.event_id, e.digest, e.metadata, e.payload
     FROM outbox.event AS e
-    WHERE (e.transaction_id, e.position) > (sqlc.arg(after_transaction_id)::bigint, sqlc.arg(after_position)::bigint)
+    WHERE (e.transaction_id, e.position) > ((SELECT h.from_transaction_id FROM era AS h), (SELECT h.from_position FROM era AS h))
         AND e.transaction_id < (SELECT h.horizon FROM era AS h)
         AND (SELECT h.standing FROM era AS h) = 0
     ORDER BY e.transaction_id, e.position

@@ -167,17 +167,20 @@ const readEvents = `-- name: ReadEvents :many
 WITH era AS (
     SELECT
         i.id, i.purged_transaction_id, i.purged_position, i.purged_digest,
+        -- From the oldest event on: after the mark, since an old snapshot may keep the index entries of what is gone.
+        GREATEST($1::bigint, CASE WHEN $2::text = '' THEN i.purged_transaction_id ELSE 0 END) AS from_transaction_id,
+        GREATEST($3::bigint, CASE WHEN $2::text = '' THEN i.purged_position ELSE 0 END) AS from_position,
         i.base + pg_snapshot_xmin(pg_current_snapshot())::text::bigint AS horizon,
         CASE
             WHEN i.written_by <> i.xmin::text::bigint THEN 3
-            WHEN $1::text = '' THEN 0
-            WHEN i.id <> $1::text THEN 1
-            WHEN (i.purged_transaction_id, i.purged_position) > ($2::bigint, $3::bigint) THEN 2
+            WHEN $2::text = '' THEN 0
+            WHEN i.id <> $2::text THEN 1
+            WHEN (i.purged_transaction_id, i.purged_position) > ($1::bigint, $3::bigint) THEN 2
             WHEN i.purged_position = $3::bigint AND i.purged_digest = $4::bytea THEN 0
             WHEN EXISTS (
                 SELECT FROM outbox.event AS a
                 WHERE a.position = $3::bigint
-                    AND a.transaction_id = $2::bigint
+                    AND a.transaction_id = $1::bigint
                     AND a.digest = $4::bytea
             ) THEN 0
             ELSE 1
@@ -187,7 +190,7 @@ WITH era AS (
 seen AS MATERIALIZED (
     SELECT e.position, e.transaction_id, e.recorded_at, e.tenant, e.stream, e.type, e.event_id, e.digest, e.metadata, e.payload
     FROM outbox.event AS e
-    WHERE (e.transaction_id, e.position) > ($2::bigint, $3::bigint)
+    WHERE (e.transaction_id, e.position) > ((SELECT h.from_transaction_id FROM era AS h), (SELECT h.from_position FROM era AS h))
         AND e.transaction_id < (SELECT h.horizon FROM era AS h)
         AND (SELECT h.standing FROM era AS h) = 0
     ORDER BY e.transaction_id, e.position
@@ -224,7 +227,7 @@ FROM (
 UNION ALL
 SELECT
     COALESCE(l.position, NULLIF($3::bigint, 0), h.purged_position)::bigint,
-    COALESCE(l.transaction_id, NULLIF($2::bigint, 0), h.purged_transaction_id)::bigint,
+    COALESCE(l.transaction_id, NULLIF($1::bigint, 0), h.purged_transaction_id)::bigint,
     '0001-01-01 00:00:00+00'::timestamptz, '', '', '', '',
     COALESCE(l.digest, CASE WHEN $3::bigint = 0 THEN h.purged_digest ELSE $4::bytea END)::bytea,
     '', ''::bytea, h.id, h.standing::smallint, true
@@ -239,8 +242,8 @@ LEFT JOIN LATERAL (
 `
 
 type ReadEventsParams struct {
-	Incarnation        string
 	AfterTransactionID int64
+	Incarnation        string
 	AfterPosition      int64
 	AfterDigest        []byte
 	Examine            int32
@@ -276,8 +279,8 @@ type ReadEventsRow struct {
 // Guard: incarnation, scope, horizon. Index: event_order; event_pkey for the given place. Locks: none.
 func (q *Queries) ReadEvents(ctx context.Context, db DBTX, arg ReadEventsParams) ([]ReadEventsRow, error) {
 	rows, err := db.Query(ctx, readEvents,
-		arg.Incarnation,
 		arg.AfterTransactionID,
+		arg.Incarnation,
 		arg.AfterPosition,
 		arg.AfterDigest,
 		arg.Examine,

@@ -528,7 +528,10 @@ seen AS MATERIALIZED (
                 SELECT FROM outbox.reader AS r WHERE (r.transaction_id, r.position) < (e.transaction_id, e.position)
             ))) AS goes
     FROM outbox.event AS e
-    WHERE e.transaction_id < (
+    WHERE (e.transaction_id, e.position) > (
+        (SELECT i.purged_transaction_id FROM outbox.incarnation AS i), (SELECT i.purged_position FROM outbox.incarnation AS i)
+    )
+    AND e.transaction_id < (
         SELECT i.base + pg_snapshot_xmin(pg_current_snapshot())::text::bigint FROM outbox.incarnation AS i WHERE i.written_by = i.xmin::text::bigint
     )
     AND (SELECT t.mine FROM turn AS t)
@@ -553,7 +556,7 @@ marked AS (
     SET purged_transaction_id = l.transaction_id, purged_position = l.position, purged_digest = l.digest,
         written_by = pg_current_xact_id()::xid::text::bigint
     FROM (SELECT o.transaction_id, o.position, o.digest FROM old AS o ORDER BY o.transaction_id DESC, o.position DESC LIMIT 1) AS l
-    WHERE i.one
+    WHERE i.one AND (i.purged_transaction_id, i.purged_position) < (l.transaction_id, l.position)
 )
 SELECT (SELECT count(*) FROM gone AS g)::bigint AS removed, (NOT t.mine)::boolean AS busy FROM turn AS t
 `
@@ -571,7 +574,8 @@ type PurgeEventsRow struct {
 }
 
 // PurgeEvents removes the oldest events of the stream, at most max_rows, those recorded more than keep microseconds ago and no further than every named
-// reader came (with force: whatever they did), and marks the place. It stops at the first event that stays, so that the mark tells all that is gone.
+// reader came (with force: whatever they did), and marks the place. It stops at the first event that stays, so that the mark tells all that is gone;
+// it begins after the mark, since an old snapshot may keep the index entries of what is gone.
 // Guard: lock, the incarnation's row its own, horizon, strictly older than the cut-off, readers. Index: event_order, event_pkey. Locks: the
 // janitor's, then the incarnation's row and the event rows.
 func (q *Queries) PurgeEvents(ctx context.Context, db DBTX, arg PurgeEventsParams) ([]PurgeEventsRow, error) {
