@@ -203,8 +203,17 @@ func (b *Bus) Sender() *sender.Sender {
 func (b *Bus) scope(handler string) string { return b.name + ":" + handler }
 
 // failures are the handlers of an event that have to be asked again.
-type failures []string
+type failures []failure
 
+type failure struct{ handler, text string }
+
+// Error names all handlers before it says what each answered, since the text that is kept is cut.
 func (f failures) Error() string {
-	return fmt.Sprintf("%d handlers failed: %s", len(f), strings.Join(f, "; "))
+	var names, texts []string
+	for _, one := range f {
+		names = append(names, one.handler)
+		text := one.text[:min(len(one.text), bounds.Reason/2/len(f))]
+		texts = append(texts, one.handler+": "+strings.ToValidUTF8(text, ""))
+	}
+	return fmt.Sprintf("handlers failed (%d): %s; %s", len(f), strings.Join(names, ", "), strings.Join(texts, "; "))
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"runtime"
 	"slices"
 	"strings"
 	"testing"
@@ -165,7 +166,7 @@ func TestBusDeadLetterNamesTheHandlers(t *testing.T) {
 	if len(d.Settlements) != 1 || d.Settlements[0].Outcome != "dead" || d.Settlements[0].Cause != "attempts" {
 		t.Fatalf("settlements %+v", d.Settlements)
 	}
-	for _, want := range []string{"mail: no connection", "print: the handler panicked: out of paper"} {
+	for _, want := range []string{"mail: no connection", "print: the function panicked: out of paper", "mail, print; "} {
 		if !strings.Contains(d.Settlements[0].Reason, want) {
 			t.Errorf("%q does not say %q", d.Settlements[0].Reason, want)
 		}
@@ -224,7 +225,7 @@ func TestBusGoesOnElsewhere(t *testing.T) {
 		t.Fatalf("leased %v", m)
 	}
 	err := b.store.Transact(t.Context(), func(tx db.Tx) error {
-		_, err := b.store.RecordClaim(t.Context(), tx, db.RecordClaimParams{Scope: "shop:stock", Key: "e-1", Digest: make([]byte, 32), State: db.ClaimCompleted})
+		_, err := b.store.RecordClaim(t.Context(), tx, db.RecordClaimParams{Scope: "shop:stock", Key: "e-1", Digest: b.memory.Dump().Events[0].Digest, State: db.ClaimCompleted})
 		return err
 	})
 	if err != nil {
@@ -235,6 +236,58 @@ func TestBusGoesOnElsewhere(t *testing.T) {
 	same(t, "once the lease is over", b.once(), []string{"mail e-1"})
 	if b.state() != "delivered" {
 		t.Errorf("the event is %s", b.state())
+	}
+}
+
+// Whatever one handler does, the others have their turn, and an event that is as it was appended.
+func TestBusHandlersAreApart(t *testing.T) {
+	t.Parallel()
+	b := newBus(t, events.BusConfig{})
+	err := errors.Join(
+		b.bus.Subscribe("ends its goroutine", func(context.Context, db.Tx, events.Event) error { runtime.Goexit(); return nil }),
+		b.bus.Subscribe("typed nil", func(context.Context, db.Tx, events.Event) error { return (*typedError)(nil) }),
+		b.bus.Subscribe("scribbles", func(_ context.Context, _ db.Tx, e events.Event) error {
+			e.Payload[0], e.Metadata["by"] = 'X', "nobody"
+			return nil
+		}),
+		b.bus.Subscribe("reads", func(_ context.Context, _ db.Tx, e events.Event) error {
+			b.calls = append(b.calls, string(e.Payload)+" by "+e.Metadata["by"])
+			return nil
+		}),
+	)
+	if err != nil {
+		t.Fatal(err)
+	}
+	b.append(b.log, events.Event{ID: "e-1", Type: "x", Payload: []byte("paid"), Metadata: map[string]string{"by": "ann"}})
+	same(t, "calls", b.once(), []string{"paid by ann"})
+	if q := b.memory.Dump().Queue; len(q) != 1 || !strings.Contains(q[0].LastError, "handlers failed (2): ends its goroutine, typed nil;") {
+		t.Errorf("%+v", q)
+	}
+}
+
+type typedError struct{ text string }
+
+func (e *typedError) Error() string { return e.text } // panics for nil
+
+// An id that comes again after its event was purged is another event, which the receipt of the first does not settle.
+func TestBusReusedID(t *testing.T) {
+	t.Parallel()
+	b := newBus(t, events.BusConfig{})
+	b.on("stock", nil)
+	b.append(b.log, events.Event{ID: "e-1", Type: "x", Payload: []byte("one")})
+	same(t, "first", b.once(), []string{"stock e-1"})
+	b.memory.Age(time.Hour)
+	purged, err := b.store.PurgeEvents(t.Context(), db.PurgeEventsParams{Keep: 1, MaxRows: 10})
+	if err != nil || purged[0].Removed != 1 {
+		t.Fatalf("%+v, %v", purged, err)
+	}
+	if _, err := b.store.PurgeDelivered(t.Context(), db.PurgeDeliveredParams{Keep: 1, MaxRows: 10, AllTenants: true}); err != nil {
+		t.Fatal(err)
+	}
+	b.append(b.log, events.Event{ID: "e-1", Type: "x", Payload: []byte("two")})
+	same(t, "again", b.once(), nil)
+	if b.state() != "open" {
+		t.Errorf("an event that nobody handled is %s", b.state())
 	}
 }
 

@@ -1,6 +1,7 @@
 package events
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -38,8 +39,18 @@ func (b *Bus) deliver(ctx context.Context, m outbox.Message) error {
 		if ctx.Err() != nil {
 			return context.Cause(ctx)
 		}
-		if err := b.handle(ctx, s, event); err != nil {
-			again = append(again, s.name+": "+err.Error())
+		// Whatever a handler does, the next one has its turn, with an event of its own.
+		text, err := contained(func() (string, error) {
+			if err := b.handle(ctx, s, event.clone()); err != nil {
+				return cmp.Or(err.Error(), "an error without text"), nil
+			}
+			return "", nil
+		})
+		if err != nil {
+			text = err.Error()
+		}
+		if text != "" {
+			again = append(again, failure{s.name, text})
 		}
 	}
 	if len(again) > 0 {
@@ -71,36 +82,45 @@ func (b *Bus) handle(ctx context.Context, s subscriber, e Event) error {
 
 func (b *Bus) inTx(ctx context.Context, s subscriber, e Event) error {
 	return b.log.store.Transact(ctx, func(tx db.Tx) error {
-		switch fresh, err := b.record(ctx, tx, s, e, db.ClaimCompleted, ""); {
-		case err != nil:
-			return err
-		case !fresh:
-			return errHasReceipt
+		fresh, err := b.record(ctx, tx, s, e, db.ClaimCompleted, "")
+		if err == nil && !fresh {
+			err = b.receipt(ctx, tx, s, e)
 		}
-		return caught(func() error { return s.inTx(ctx, tx, e) })
+		if err != nil {
+			return err
+		}
+		return s.inTx(ctx, tx, e)
 	})
 }
 
 func (b *Bus) beside(ctx context.Context, s subscriber, e Event) error {
-	has := false
-	err := b.log.store.Transact(ctx, func(tx db.Tx) error {
-		digest := e.digest()
-		rows, err := b.log.store.FindClaims(ctx, tx, db.FindClaimsParams{
-			Tenants: []string{e.Tenant}, Scopes: []string{b.scope(s.name)}, Keys: []string{e.ID}, Digests: [][]byte{digest[:]},
-		})
-		has = len(rows) > 0
-		return err
-	})
-	if err != nil || has {
+	err := b.log.store.Transact(ctx, func(tx db.Tx) error { return b.receipt(ctx, tx, s, e) })
+	if err != nil {
 		return err
 	}
-	if err := caught(func() error { return s.beside(ctx, e) }); err != nil {
+	if err := s.beside(ctx, e); err != nil {
 		return err
 	}
 	return b.log.store.Transact(ctx, func(tx db.Tx) error {
 		_, err := b.record(ctx, tx, s, e, db.ClaimCompleted, "")
 		return err
 	})
+}
+
+// receipt is errHasReceipt when the handler has one for this very event. Another claim under the same key (an id that was used again after
+// the event was purged) is no receipt, and nobody knows what to do then.
+func (b *Bus) receipt(ctx context.Context, tx db.Tx, s subscriber, e Event) error {
+	digest := e.digest()
+	rows, err := b.log.store.FindClaims(ctx, tx, db.FindClaimsParams{
+		Tenants: []string{e.Tenant}, Scopes: []string{b.scope(s.name)}, Keys: []string{e.ID}, Digests: [][]byte{digest[:]},
+	})
+	if err != nil || len(rows) == 0 {
+		return err
+	}
+	if ended := rows[0].State == db.ClaimCompleted || rows[0].State == db.ClaimRejected; !ended || !rows[0].SameDigest {
+		return fmt.Errorf("the ledger has a claim of %q under the id %q that is no receipt of this event", b.scope(s.name), e.ID)
+	}
+	return errHasReceipt
 }
 
 // record writes a handler's receipt; fresh is false when it has one.
@@ -119,14 +139,4 @@ func (b *Bus) reason(r rejection) string {
 		text = "(no reason given)"
 	}
 	return b.log.box.Redacted(text)
-}
-
-// caught turns a panic into an error.
-func caught(do func() error) (err error) {
-	defer func() {
-		if cause := recover(); cause != nil {
-			err = fmt.Errorf("the handler panicked: %v", cause)
-		}
-	}()
-	return do()
 }

@@ -1,7 +1,9 @@
 package events
 
 import (
+	"bytes"
 	"crypto/sha256"
+	"maps"
 	"time"
 
 	"github.com/fencepost-go/fencepost/internal/bounds"
@@ -37,6 +39,12 @@ type Event struct {
 
 // Cursor is the place after this event, for an event that was read from the stream; zero for any other.
 func (e Event) Cursor() Cursor { return e.cursor }
+
+// clone is the event for somebody who may change it.
+func (e Event) clone() Event {
+	e.Payload, e.Metadata = bytes.Clone(e.Payload), maps.Clone(e.Metadata)
+	return e
+}
 
 // check finds everything wrong with an event.
 func (e Event) check(found *refusal.Problems, maxPayload int) {

@@ -50,7 +50,7 @@ func (s Subscription) takes(e Event) bool {
 
 // derive gives the effects of an event, complete but for the source's position, and valid.
 func (s Subscription) derive(box *outbox.Box, e Event) (effects []outbox.Effect, err error) {
-	given, err := contained(func() ([]outbox.Effect, error) { return s.Derive(e) })
+	given, err := contained(func() ([]outbox.Effect, error) { return s.Derive(e.clone()) })
 	if err != nil {
 		return nil, err
 	}
