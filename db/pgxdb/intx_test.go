@@ -4,8 +4,10 @@ import (
 	"context"
 	"errors"
 	"slices"
+	"strings"
 	"testing"
 
+	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/fencepost-go/fencepost/db"
@@ -76,6 +78,21 @@ func TestInTx(t *testing.T) {
 	cancel()
 	if err := pgxdb.InTx(ended, pool, nil, func(*pgxdb.BoxTx) error { return own }); !errors.Is(err, context.Canceled) {
 		t.Errorf("after its context ended: %v", err)
+	}
+}
+
+// A function that ends the transaction by a statement of its own is told; there is nothing left to commit.
+func TestInTxEndedInside(t *testing.T) {
+	t.Parallel()
+	pool, _ := one(t, pgtest.New(t), pgx.QueryExecModeCacheStatement)
+	for _, statement := range []string{"ROLLBACK", "COMMIT"} {
+		err := pgxdb.InTx(t.Context(), pool, nil, func(tx *pgxdb.BoxTx) error {
+			_, err := tx.Exec(t.Context(), statement)
+			return err
+		})
+		if err == nil || !strings.Contains(err.Error(), "is over before its commit") {
+			t.Errorf("%s: %v", statement, err)
+		}
 	}
 }
 

@@ -2,6 +2,7 @@ package pgxdb
 
 import (
 	"context"
+	"errors"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -44,6 +45,9 @@ func (t *BoxTx) Gather(ids []int64) { t.ids = append(t.ids, ids...) }
 
 func (t *BoxTx) pgxTx() pgx.Tx { return t.Tx }
 
+// errOver: what ran after the end was committed at once, by itself.
+var errOver = errors.New("pgxdb: the transaction is over before its commit: a statement of the function ended it, which it must not")
+
 // InTx begins a transaction, runs fn, commits, and then tells the committer (an *outbox.Box) what was stored, so that senders wake at
 // once. An error or a panic of fn rolls back; the error is returned, with db.ErrRetry before it when the server refused one of fn's statements
 // for a serialization failure or a deadlock: the whole call may run again. A commit whose answer is lost returns an error although the server
@@ -64,6 +68,9 @@ func InTx(ctx context.Context, pool Beginner, box db.Committer, fn func(tx *BoxT
 	}()
 	if err := fn(boxed); err != nil {
 		return db.TranslateCaller(err)
+	}
+	if conn := tx.Conn(); conn != nil && !conn.IsClosed() && conn.PgConn().TxStatus() == 'I' {
+		return errOver
 	}
 	if err := tx.Commit(ctx); err != nil {
 		return db.Translate(err)

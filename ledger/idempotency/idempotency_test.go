@@ -398,6 +398,20 @@ func TestPasses(t *testing.T) {
 }
 
 // An answer too large to be stored was given; what is replayed says that its body is not there.
+// A form that is parsed before the key is looked at takes the body away, and with it what the key stands for.
+func TestForms(t *testing.T) {
+	t.Parallel()
+	form := with("Content-Type", "application/x-www-form-urlencoded")
+	paid := func(w http.ResponseWriter, r *http.Request) { io.WriteString(w, "paid "+r.FormValue("cents")) }
+	r := inMemory(t, idempotency.Config{Scope: func(r *http.Request) string { return "of " + r.FormValue("account") }}, paid)
+	if w := r.want(payment("account=ann&cents=100", form), http.StatusOK, 1); w.Body.String() != "paid 100" {
+		t.Errorf("%s", w.Body)
+	}
+	r.want(payment("account=ann&cents=900", form), http.StatusUnprocessableEntity, 1)
+	r.want(payment("account=bob&cents=900", form), http.StatusOK, 2) // another scope
+	r.want(payment("account=ann&cents=100", form, func(r *http.Request) { _ = r.ParseForm() }), http.StatusInternalServerError, 2)
+}
+
 func TestLargeAnswer(t *testing.T) {
 	t.Parallel()
 	for name, longHeader := range map[string]int{"body": 1, "header": 2000} {

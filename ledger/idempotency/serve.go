@@ -73,6 +73,11 @@ func (h *handler) read(w http.ResponseWriter, r *http.Request, keys []string) (r
 	if !ok {
 		return request, nil, &refused{http.StatusForbidden, "nobody's request", 0}
 	}
+	if len(r.PostForm) > 0 || r.MultipartForm != nil {
+		// Its body is gone, and with it the content that the key stands for.
+		h.log(r.Context(), "request refused", errors.New("its form was parsed before its Idempotency-Key was looked at, by the tenant's function or by what serves it before"))
+		return request, nil, &refused{http.StatusInternalServerError, "the form was read too early", 0}
+	}
 	key, wrong := parseKey(keys)
 	if wrong != "" {
 		return request, nil, &refused{http.StatusBadRequest, h.config.Header + " " + wrong, 0}
@@ -84,7 +89,7 @@ func (h *handler) read(w http.ResponseWriter, r *http.Request, keys []string) (r
 	if err != nil {
 		return request, nil, &refused{http.StatusBadRequest, "the body cannot be read", 0}
 	}
-	return ledger.Request{Tenant: tenant, Scope: h.config.Scope(r), Key: key, Digest: ledger.DigestOf(
+	return ledger.Request{Tenant: tenant, Scope: h.config.Scope(withBody(r.WithContext(r.Context()), body)), Key: key, Digest: ledger.DigestOf(
 		[]byte(r.Method), []byte(r.URL.EscapedPath()), []byte(r.URL.RawQuery), []byte(r.Header.Get("Content-Type")), body,
 	)}, body, nil
 }
