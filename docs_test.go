@@ -84,7 +84,7 @@ func TestEventSnippetsWork(t *testing.T) {
 	}
 	until := func(what string, done func() bool) {
 		t.Helper()
-		for deadline := time.Now().Add(time.Minute); !done(); {
+		for deadline := time.Now().Add(5 * time.Minute); !done(); time.Sleep(10 * time.Millisecond) {
 			if time.Now().After(deadline) {
 				t.Fatal("waited too long for ", what)
 			}

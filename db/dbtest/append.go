@@ -65,16 +65,21 @@ func (f *fixture) append(events ...event) []int64 {
 		}
 		positions[i] = row.Position
 	}
-	if len(positions) > 0 {
-		f.settleStream(positions[len(positions)-1])
-	}
+	return positions
+}
+
+// appendRead is append, and waits until the events can be read.
+func (f *fixture) appendRead(events ...event) []int64 {
+	f.Helper()
+	positions := f.append(events...)
+	f.settleStream(positions[len(positions)-1])
 	return positions
 }
 
 // settleStream waits until a position is below the horizon, which transactions of the server's other databases hold back too.
 func (f *fixture) settleStream(position int64) {
 	f.Helper()
-	deadline := time.Now().Add(time.Minute)
+	deadline := time.Now().Add(5 * time.Minute)
 	for {
 		rows, err := f.Store.ReadEnd(f.Context())
 		if err != nil || len(rows) != 1 {
@@ -86,6 +91,7 @@ func (f *fixture) settleStream(position int64) {
 		if time.Now().After(deadline) {
 			f.Fatalf("position %d is still beyond the horizon", position)
 		}
+		time.Sleep(5 * time.Millisecond) // the server has other work
 	}
 }
 

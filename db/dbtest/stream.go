@@ -69,15 +69,15 @@ func named(ids ...string) []event {
 }
 
 func readsOn(f *fixture) {
-	f.append(named("a", "b")...)
-	f.append(named("c")...)
+	f.appendRead(named("a", "b")...)
+	f.appendRead(named("c")...)
 	ids, closing := f.read(place{}, nil)
 	same(f, "from the oldest", ids, []string{"a", "b", "c"})
 	same(f, "standing", closing.Standing, int16(db.StandingGood))
 	ids, again := f.read(placeOf(closing), nil)
 	same(f, "after the last", len(ids), 0)
 	same(f, "the place stays", placeOf(again), placeOf(closing))
-	f.append(named("d")...)
+	f.appendRead(named("d")...)
 	ids, _ = f.read(placeOf(closing), nil)
 	same(f, "what came since", ids, []string{"d"})
 	ids, closing = f.read(place{}, func(p *db.ReadEventsParams) { p.MaxRows = 2 })
@@ -91,7 +91,7 @@ func readsOn(f *fixture) {
 }
 
 func readsFiltered(f *fixture) {
-	f.append(
+	f.appendRead(
 		event{id: "a", kind: "x", stream: "s"}, event{id: "b", kind: "y"}, event{id: "c", kind: "x", tenant: "acme"}, event{id: "d", kind: "z", stream: "t"},
 	)
 	for _, test := range []struct {
@@ -120,7 +120,7 @@ func readsFiltered(f *fixture) {
 }
 
 func readsBytes(f *fixture) {
-	f.append(
+	f.appendRead(
 		event{id: "a", payload: make([]byte, 60)}, event{id: "b", kind: "other", payload: make([]byte, 500)}, event{id: "c", payload: make([]byte, 60)},
 		event{id: "d"}, event{id: "e", payload: make([]byte, 500)}, event{id: "f"},
 	)
@@ -135,7 +135,7 @@ func readsBytes(f *fixture) {
 
 func readsFromNothing(f *fixture) {
 	_, start := f.read(place{}, nil)
-	f.append(named("a")...)
+	f.appendRead(named("a")...)
 	ids, _ := f.read(placeOf(start), nil)
 	same(f, "after the end of an empty stream", ids, []string{"a"})
 	f.Age(f, 2*time.Hour)
@@ -146,7 +146,7 @@ func readsFromNothing(f *fixture) {
 
 // A transaction that is still open hides what later ones committed, so that nobody goes past it; then all comes, in one order.
 func readsToHorizon(f *fixture) {
-	f.append(named("a")...)
+	f.appendRead(named("a")...)
 	tx, commit, _ := f.begin()
 	if _, err := f.Store.AppendEvents(f.Context(), tx, f.eventParams(named("b")...)); err != nil {
 		f.Fatal(err)
@@ -170,7 +170,7 @@ func readsToHorizon(f *fixture) {
 }
 
 func readsStanding(f *fixture) {
-	f.append(named("a", "b")...)
+	f.appendRead(named("a", "b")...)
 	_, end := f.read(place{}, nil)
 	good := placeOf(end)
 	for name, bad := range map[string]func(*place){
@@ -198,7 +198,7 @@ func readsEnd(f *fixture) {
 		return rows[0]
 	}
 	before := end()
-	f.append(named("a", "b")...)
+	f.appendRead(named("a", "b")...)
 	after := end()
 	_, closing := f.read(place{}, nil)
 	same(f, "the end", place{after.Incarnation, after.TransactionID, after.Position, after.Digest}, placeOf(closing))
@@ -214,7 +214,7 @@ func readsEnd(f *fixture) {
 
 // Shows: S1.5 S1.6
 func readsSource(f *fixture) {
-	position := f.append(event{tenant: "acme", stream: "s", kind: "x", id: "a", metadata: `{"m":"1"}`, payload: []byte("p")})[0]
+	position := f.appendRead(event{tenant: "acme", stream: "s", kind: "x", id: "a", metadata: `{"m":"1"}`, payload: []byte("p")})[0]
 	row := one(f, f.Store.ReadSource, db.ReadSourceParams{Position: position, EventID: "a", Tenant: "acme"})
 	same(f, "names", []string{row.Tenant, row.Stream, row.Type, row.EventID, row.Metadata, string(row.Payload)},
 		[]string{"acme", "s", "x", "a", `{"m":"1"}`, "p"})
@@ -234,14 +234,14 @@ func (f *fixture) purgeEvents(force bool, maxRows int32) int64 {
 }
 
 func retainsPrefix(f *fixture) {
-	f.append(named("a", "b", "c")...)
+	f.appendRead(named("a", "b", "c")...)
 	_, closing := f.read(place{}, func(p *db.ReadEventsParams) { p.Examine = 1 })
 	atA := placeOf(closing)
 	_, closing = f.read(atA, func(p *db.ReadEventsParams) { p.Examine = 1 })
 	atB := placeOf(closing)
 	same(f, "young ones stay", f.purgeEvents(false, 10), int64(0))
 	f.Age(f, 2*time.Hour)
-	f.append(named("d")...)
+	f.appendRead(named("d")...)
 	same(f, "two at a time", f.purgeEvents(false, 2), int64(2))
 	ids, closing := f.read(atA, nil)
 	same(f, "a place whose successor is gone", []any{len(ids), closing.Standing}, []any{0, int16(db.StandingExpired)})
@@ -264,7 +264,7 @@ func retainsPrefix(f *fixture) {
 }
 
 func retainsForReader(f *fixture) {
-	f.append(named("a", "b", "c")...)
+	f.appendRead(named("a", "b", "c")...)
 	_, closing := f.read(place{}, func(p *db.ReadEventsParams) { p.Examine = 2 })
 	at := placeOf(closing)
 	f.in(func(tx db.Tx) error {

@@ -104,6 +104,13 @@ func (s *story) readStream(ctx context.Context, orders int) (map[int]int, error)
 		if page.Next == after && (len(seen) >= orders || time.Since(since) > patience) {
 			return seen, nil
 		}
+		if page.Next == after {
+			select {
+			case <-ctx.Done():
+				return nil, ctx.Err()
+			case <-time.After(50 * time.Millisecond):
+			}
+		}
 		after = page.Next
 	}
 }
