@@ -31,12 +31,12 @@ func TestStream(t *testing.T) {
 	})
 }
 
-// The same at size: 1,000 events by 8 writers, or 10,000 under FENCEPOST_FULL=1. A file has one writer at a time.
+// The same at size: 500 events by 8 writers, or 10,000 under FENCEPOST_FULL=1. A file has one writer at a time.
 //
 // Shows: S1.34 S1.40 S2.1 S4.19
 func TestStreamAtSize(t *testing.T) {
 	t.Parallel()
-	size := 1_000
+	size := 500
 	if os.Getenv("FENCEPOST_FULL") != "" {
 		size = 10_000
 	}

@@ -97,9 +97,9 @@ func startMigrator(t *testing.T, env ...string) *migrator {
 // Shows: S4.12
 func TestC63ReplicasBootstrapAtOnce(t *testing.T) {
 	t.Parallel()
-	rounds := 5
+	rounds, upgrades := 2, 1
 	if os.Getenv("FENCEPOST_FULL") != "" {
-		rounds = 50
+		rounds, upgrades = 50, 10
 	}
 	single := connect(t, pgtest.New(t))
 	fresh := dump(t, single, "outbox")
@@ -117,7 +117,7 @@ func TestC63ReplicasBootstrapAtOnce(t *testing.T) {
 		want     string
 	}{
 		{"empty database", rounds, pgtest.Empty, nextVariable + "=", versionsTo(schema.Newest()), fresh},
-		{"previous version", rounds / 5, pgtest.New, nextVariable + "=1", versionsTo(schema.Newest() + 1), upgraded},
+		{"previous version", upgrades, pgtest.New, nextVariable + "=1", versionsTo(schema.Newest() + 1), upgraded},
 	} {
 		t.Run(start.name, func(t *testing.T) {
 			for round := range start.rounds {
