@@ -14,7 +14,7 @@ import (
 
 // A cursor is one text, and a text at most one cursor: what ParseCursor does not refuse is written again as it was.
 //
-// Shows: S4.19
+// Shows: S4.19 I36
 func TestCursorIsItsText(t *testing.T) {
 	t.Parallel()
 	bytes := rapid.Custom(func(t *rapid.T) []byte {
@@ -54,7 +54,7 @@ func TestCursorIsItsText(t *testing.T) {
 
 // The cursor of an event is a place; a cursor that differs in any bit is none.
 //
-// Shows: S4.19
+// Shows: S4.19 I36
 func TestCursorOfNoPlace(t *testing.T) {
 	t.Parallel()
 	everywhere(t, outbox.Config{}, func(c *court) {

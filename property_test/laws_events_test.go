@@ -89,7 +89,7 @@ func drawSmallEvent(t *rapid.T, id string) events.Event {
 // However often ids are given again, in one batch or several, alike or not: an id's first event is stored, and what the subscriptions derive from
 // it is recorded once, under keys that follow from it. The rest is a duplicate or a conflict, and has no effects.
 //
-// Shows: S1.1 S1.2 S1.34 S1.35 S2.1
+// Shows: S1.1 S1.2 S1.34 S1.35 S2.1 I33
 func TestAppendOnceByID(t *testing.T) {
 	t.Parallel()
 	everywhere(t, outbox.Config{}, func(c *court) {
@@ -166,7 +166,7 @@ func (c *court) judge(stored map[string]events.Event, batch []events.Event, rece
 // A backfill that is interrupted anywhere and run again records each effect of each event once, beside what was recorded before; without Send
 // it counts the same and records nothing.
 //
-// Shows: S1.1
+// Shows: S1.1 I33
 func TestBackfillOnce(t *testing.T) {
 	t.Parallel()
 	everywhere(t, outbox.Config{}, func(c *court) {

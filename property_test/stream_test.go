@@ -20,7 +20,7 @@ import (
 // Writers with pauses and rollbacks append side by side while readers page, stop, forget and go on from what they saved: every reader sees each
 // committed event once, whole, in the one order of the stream.
 //
-// Shows: S1.34 S1.40 S2.1 S4.19
+// Shows: S1.34 S1.40 S2.1 S4.19 I34 I35
 func TestStream(t *testing.T) {
 	t.Parallel()
 	everywhere(t, outbox.Config{}, func(c *court) {
@@ -33,7 +33,7 @@ func TestStream(t *testing.T) {
 
 // The same at size: 500 events by 8 writers, or 10,000 under FENCEPOST_FULL=1. A file has one writer at a time.
 //
-// Shows: S1.34 S1.40 S2.1 S4.19
+// Shows: S1.34 S1.40 S2.1 S4.19 I34 I35
 func TestStreamAtSize(t *testing.T) {
 	t.Parallel()
 	size := 500
