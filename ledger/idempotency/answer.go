@@ -43,13 +43,16 @@ func (r *recorder) send(w http.ResponseWriter) {
 	_, _ = w.Write(r.body.Bytes()) // the client may have gone
 }
 
-// again says whether a status leaves the request free to be tried again.
-func again(status int) bool {
+// final says whether a status answers the request for good.
+func final(status int) bool { return status < 500 && !undone(status) }
+
+// undone says whether a status tells that the request was turned away before it was looked at.
+func undone(status int) bool {
 	switch status {
-	case http.StatusRequestTimeout, http.StatusTooEarly, http.StatusTooManyRequests:
+	case http.StatusUnauthorized, http.StatusForbidden, http.StatusRequestTimeout, http.StatusMisdirectedRequest, http.StatusTooEarly, http.StatusTooManyRequests:
 		return true
 	}
-	return status >= 500
+	return false
 }
 
 // An answer is what the ledger keeps: one line of JSON, and the body behind it.

@@ -16,14 +16,25 @@
 //	other content under the key            422
 //	the database does not answer           503 with Retry-After; the handler was not called, or its answer is not known to be stored
 //
-// An answer of the handler is final, and stored, unless it says that the request can be tried again: 5xx, 408, 425 and 429, and a panic, free the
-// key for the same content. So does a handler that let its time pass (ledger.Config.Hold) without an answer. An answer that is too large for
+// # What becomes of the key
+//
+//	the handler answers 2xx, 3xx, 4xx         final: stored, and replayed
+//	but 401, 403, 408, 421, 425 or 429        nothing was done: the key is free for the same content
+//	5xx, or panics, or has no answer in time  unknown: free too, or with Config.Untaken held until somebody decides
+//
+// A refusal that judged the request stays one: a late copy is not performed after its sender was told no, also where a state that has passed since was the
+// reason (404, 409, 412). A request that was turned away for who sent it, when or where was not judged: the client may log in, wait, and send it again. No 5xx says
+// that nothing was done: what failed may have been the answer only. A handler that knows it did nothing says so with 429. http.TimeoutHandler, which answers 503
+// while its handler goes on, belongs around this middleware, not inside.
+//
+// An answer that is too large for
 // the ledger (ledger.Config.MaxResult) is replayed without its body, and says so: Idempotency-Replayed: true; body=omitted.
 //
 // # At least once
 //
-// The handler runs to its end even if the client goes away, and its context ends when its claim's time is out. When its process dies in between, the key
-// is held until that time; then the next request under it takes the key over, and the handler runs again although the first may have
-// acted. ClaimOf(ctx).Epoch is above 1 then. A handler whose effects are not all in one database hands (key, epoch) on. Config.Untaken answers
-// such requests with 409 for good instead, until somebody decides by ledger.Ledger.Take.
+// The handler runs to its end even if the client goes away, and its context ends when its claim's time is out (ledger.Config.Hold). When its process dies in
+// between, the key is held until that time; then the next request under it takes the key over, and the handler runs again although the first may have
+// acted; after an unknown end it does so without that wait. ClaimOf(ctx).Epoch is above 1 then. A handler whose effects are not all in one database
+// hands (key, epoch) on. With Config.Untaken no handler runs where one may have acted: such keys answer 409 until somebody decides by ledger.Ledger.Take, and
+// Complete or Fail.
 package idempotency

@@ -44,9 +44,11 @@ type Config struct {
 	Headers []string
 	// RetryAfter is what a client is told to wait, in whole seconds. Default 1 s.
 	RetryAfter time.Duration
-	// Untaken leaves a key alone whose holder's time is out. Default: it is taken over, and the handler runs again.
+	// Untaken runs no handler again where the one before may have acted: it died, or it ended as the package's table calls unknown. The key is
+	// held, and answered with 409, until somebody decides. Default: the key is free at once after such an end, taken over after a death.
 	Untaken bool
-	// Logger gets a record at ERROR when the ledger fails. Default slog.Default().
+	// Logger gets a record at ERROR when the ledger fails, when Untaken leaves a key to be decided, and when a request shows a mistake of the
+	// service itself. Default slog.Default().
 	Logger *slog.Logger
 }
 

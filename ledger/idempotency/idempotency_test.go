@@ -196,23 +196,6 @@ func TestInProgress(t *testing.T) {
 	})
 }
 
-// What an answer makes of its key.
-func TestStatuses(t *testing.T) {
-	t.Parallel()
-	for status, stored := range map[int]bool{200: true, 204: true, 303: true, 400: true, 404: true, 409: true, 422: true, 408: false, 425: false, 429: false, 500: false, 503: false} {
-		r := inMemory(t, idempotency.Config{}, func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(status) })
-		r.want(payment("{}"), status, 1)
-		calls := int64(2)
-		if stored {
-			calls = 1
-		}
-		w := r.want(payment("{}"), status, calls)
-		if replayed := w.Header().Get(idempotency.Replayed) != ""; replayed != stored {
-			t.Errorf("%d: replayed %t", status, replayed)
-		}
-	}
-}
-
 func TestHandlersThatDoNotAnswer(t *testing.T) {
 	t.Parallel()
 	for name, fail := range map[string]func(http.ResponseWriter){

@@ -118,20 +118,24 @@ func (h *handler) perform(w http.ResponseWriter, r *http.Request, body []byte, c
 	returned := false
 	defer func() {
 		if !returned { // a panic, which goes on, or Goexit
-			h.free(ctx, claim, "the handler panicked")
+			h.unknown(ctx, claim, "the handler panicked")
 		}
 	}()
 	h.next.ServeHTTP(rec, withBody(r.WithContext(ctx), body))
 	returned = true
 
 	if rec.status == 0 && ctx.Err() != nil {
-		h.free(ctx, claim, "the handler gave no answer in its time")
+		h.unknown(ctx, claim, "the handler gave no answer in its time")
 		h.unavailable(w)
 		return
 	}
 	rec.WriteHeader(http.StatusOK) // unless it has said another
-	if again(rec.status) {
-		h.free(ctx, claim, fmt.Sprintf("the handler answered %d", rec.status))
+	if end := fmt.Sprintf("the handler answered %d", rec.status); !final(rec.status) {
+		if undone(rec.status) {
+			h.free(ctx, claim, end)
+		} else {
+			h.unknown(ctx, claim, end)
+		}
 		rec.send(w)
 		return
 	}
@@ -154,6 +158,15 @@ func (h *handler) perform(w http.ResponseWriter, r *http.Request, body []byte, c
 func withBody(r *http.Request, body []byte) *http.Request {
 	r.Body, r.ContentLength, r.TransferEncoding = io.NopCloser(bytes.NewReader(body)), int64(len(body)), nil
 	return r
+}
+
+// unknown ends a handler that may have acted or not. Who takes keys over may as well have this one at once: its holder has returned.
+func (h *handler) unknown(ctx context.Context, claim ledger.Claim, end string) {
+	if h.config.Untaken {
+		h.log(ctx, "idempotency key left to be decided", fmt.Errorf("%v: %s, and may have acted", claim, end))
+		return
+	}
+	h.free(ctx, claim, end)
 }
 
 // free lets the request be tried again. When that fails the claim runs out by itself.
