@@ -43,7 +43,7 @@ var onlyImports = map[string][]string{
 	"events/sse":     {"events", "outbox", "internal"},
 	"ledger":         {"outbox", "db", "internal"},
 
-	"ledger/idempotency": {"ledger", "db", "internal"},
+	"ledger/idempotency": {"ledger", "outbox", "db", "internal"},
 }
 
 // What a folder may link at all, however many imports lie between: the standard library, this module, and these.

@@ -5,7 +5,8 @@
 //	http.Handle("/payments", serve(payments))
 //
 // A key belongs to its tenant, which the caller's function takes from the request's credentials: nobody gets the answer to another's request. Its
-// content is the method, the path with its query, the content type and the body.
+// content is the method, the host, the path with its query as the client sent them and as outer handlers (http.StripPrefix) left them, the content type and the
+// body.
 //
 //	no key, a malformed one, or two        400, unless Config.Optional and there is none
 //	no tenant                              403
@@ -14,6 +15,8 @@
 //	the same again, answered before        the stored answer, with Idempotency-Replayed: true
 //	the same again, still at work          409 with Retry-After
 //	other content under the key            422
+//	a mistake of the service               500, and a record at ERROR: a tenant or scope that is no name, a body that was read too early, the
+//	                                       middleware applied twice
 //	the database does not answer           503 with Retry-After; the handler was not called, or its answer is not known to be stored
 //
 // # What becomes of the key

@@ -5,6 +5,7 @@ import (
 	"log/slog"
 	"net/http"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/fencepost-go/fencepost/internal/refusal"
@@ -34,7 +35,7 @@ type Config struct {
 	Header string
 	// Optional serves requests without the header as if there were no middleware. Default: they are refused.
 	Optional bool
-	// Methods are those that need a key; others pass. Default POST and PATCH.
+	// Methods are those that need a key, in capitals; others pass. Default POST and PATCH.
 	Methods []string
 	// Scope says what a key is unique within, beside the tenant: say, the API. Default DefaultScope for all.
 	Scope func(r *http.Request) string
@@ -72,8 +73,13 @@ func New(l *ledger.Ledger, tenant Tenant, config Config) (func(http.Handler) htt
 	if !isToken(config.Header) {
 		found.Add("Header", "is no name of a header")
 	}
-	if config.Methods == nil {
+	if len(config.Methods) == 0 {
 		config.Methods = defaultMethods
+	}
+	for _, method := range config.Methods {
+		if !isToken(method) || method != strings.ToUpper(method) {
+			found.Addf("Methods", "has %q, which is no method in capitals: those that were meant would be unprotected", method)
+		}
 	}
 	if config.Headers == nil {
 		config.Headers = defaultHeaders

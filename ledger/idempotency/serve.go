@@ -9,10 +9,12 @@ import (
 	"log/slog"
 	"net/http"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/fencepost-go/fencepost/db"
 	"github.com/fencepost-go/fencepost/ledger"
+	"github.com/fencepost-go/fencepost/outbox"
 )
 
 type contextKey struct{}
@@ -46,6 +48,8 @@ func (h *handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	switch {
 	case errors.Is(err, ledger.ErrConflict):
 		refused{http.StatusUnprocessableEntity, h.config.Header + " was used for another request", 0}.write(w)
+	case errors.Is(err, outbox.ErrInvalid): // the tenant or the scope, since the key was read
+		h.mistaken(r.Context(), err.Error()).write(w)
 	case err != nil:
 		h.broken(r.Context(), w, "idempotency key not claimed", err)
 	case result.Status == ledger.InProgress && result.Over: // Config.Untaken
@@ -73,11 +77,6 @@ func (h *handler) read(w http.ResponseWriter, r *http.Request, keys []string) (r
 	if !ok {
 		return request, nil, &refused{http.StatusForbidden, "nobody's request", 0}
 	}
-	if len(r.PostForm) > 0 || r.MultipartForm != nil {
-		// Its body is gone, and with it the content that the key stands for.
-		h.log(r.Context(), "request refused", errors.New("its form was parsed before its Idempotency-Key was looked at, by the tenant's function or by what serves it before"))
-		return request, nil, &refused{http.StatusInternalServerError, "the form was read too early", 0}
-	}
 	key, wrong := parseKey(keys)
 	if wrong != "" {
 		return request, nil, &refused{http.StatusBadRequest, h.config.Header + " " + wrong, 0}
@@ -89,9 +88,18 @@ func (h *handler) read(w http.ResponseWriter, r *http.Request, keys []string) (r
 	if err != nil {
 		return request, nil, &refused{http.StatusBadRequest, "the body cannot be read", 0}
 	}
-	return ledger.Request{Tenant: tenant, Scope: h.config.Scope(withBody(r.WithContext(r.Context()), body)), Key: key, Digest: ledger.DigestOf(
-		[]byte(r.Method), []byte(r.URL.EscapedPath()), []byte(r.URL.RawQuery), []byte(r.Header.Get("Content-Type")), body,
-	)}, body, nil
+	if len(r.PostForm) > 0 || r.MultipartForm != nil || len(body) == 0 && r.ContentLength > 0 {
+		// The body is gone, and with it the content that the key stands for.
+		return request, nil, h.mistaken(r.Context(), "the body was read before the key was looked at, by the tenant's function or an outer handler")
+	}
+	request = ledger.Request{Tenant: tenant, Scope: h.config.Scope(withBody(r.WithContext(r.Context()), body)), Key: key, Digest: ledger.DigestOf(
+		// The target as the client sent it and as it is now: outer handlers strip prefixes, and send parts of a request on as requests.
+		[]byte(r.Method), []byte(strings.ToLower(r.Host)), []byte(r.RequestURI), []byte(r.URL.RequestURI()), []byte(r.Header.Get("Content-Type")), body,
+	)}
+	if c, ok := ClaimOf(r.Context()); ok && c.Tenant == request.Tenant && c.Scope == request.Scope && c.Key == request.Key {
+		return request, nil, h.mistaken(r.Context(), "the request is under its claim already: the middleware is applied twice, and would wait for itself")
+	}
+	return request, body, nil
 }
 
 func (h *handler) claim(ctx context.Context, request ledger.Request) (result ledger.Result, err error) {
@@ -181,6 +189,12 @@ func (h *handler) inTx(ctx context.Context, do func(context.Context, db.Tx) erro
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), claimTimeout)
 	defer cancel()
 	return h.ledger.InTx(ctx, func(tx db.Tx) error { return do(ctx, tx) })
+}
+
+// mistaken answers a request that the service itself has spoilt. The handler is not called.
+func (h *handler) mistaken(ctx context.Context, mistake string) *refused {
+	h.log(ctx, "request with an idempotency key refused", errors.New(mistake))
+	return &refused{http.StatusInternalServerError, "requests with " + h.config.Header + " cannot be served here", 0}
 }
 
 func (h *handler) inProgress(w http.ResponseWriter) {
