@@ -8,21 +8,29 @@ import (
 	"maps"
 	"net/http"
 	"strconv"
+	"strings"
 	"time"
 )
 
-// A recorder keeps the answer of a handler until it is stored.
+// A recorder keeps the answer of a handler until it is stored, or until it is larger than limit: then it stores that, and passes the rest on as it comes.
 type recorder struct {
-	header http.Header
-	status int         // 0 until the handler says
-	sent   http.Header // as it was then
-	body   bytes.Buffer
+	client http.ResponseWriter
+	limit  int
+	store  func() error // is called once, before anything is sent
+
+	header  http.Header
+	status  int         // 0 until the handler says
+	sent    http.Header // as it was then
+	body    bytes.Buffer
+	ended   bool  // the handler has returned
+	passing bool  // it was stored and what there was of it sent
+	err     error // why it was not
 }
 
 func (r *recorder) Header() http.Header { return r.header }
 
 func (r *recorder) WriteHeader(status int) {
-	if status < 100 || status > 999 { // as net/http does, but before the answer is stored
+	if status < 100 || status > 999 || status == http.StatusSwitchingProtocols { // as net/http does, but before the answer is stored
 		panic(fmt.Sprintf("invalid WriteHeader code %v", status))
 	}
 	if r.status == 0 && status >= 200 {
@@ -32,15 +40,33 @@ func (r *recorder) WriteHeader(status int) {
 
 func (r *recorder) Write(p []byte) (int, error) {
 	r.WriteHeader(http.StatusOK)
-	return r.body.Write(p)
+	if !r.passing && r.err == nil && r.body.Len()+len(p) <= r.limit {
+		return r.body.Write(p)
+	}
+	if err := r.pass(); err != nil {
+		return 0, err
+	}
+	_, _ = r.client.Write(p) // the client may have gone
+	return len(p), nil
 }
 
-// send gives the client what was recorded.
-func (r *recorder) send(w http.ResponseWriter) {
-	clear(w.Header())
-	maps.Copy(w.Header(), r.sent)
-	w.WriteHeader(r.status)
-	_, _ = w.Write(r.body.Bytes()) // the client may have gone
+// pass stores the answer and gives the client what was recorded of it, unless it was tried before.
+func (r *recorder) pass() error {
+	if !r.passing && r.err == nil {
+		if r.err = r.store(); r.err == nil {
+			r.passing = true
+			clear(r.client.Header())
+			maps.Copy(r.client.Header(), r.sent)
+			r.client.WriteHeader(r.status)
+			_, _ = r.client.Write(r.body.Bytes())
+		}
+	}
+	for name, values := range r.header {
+		if _, sent := r.sent[name]; !sent && r.passing && r.ended { // trailers
+			r.client.Header()[name] = values
+		}
+	}
+	return r.err
 }
 
 // final says whether a status answers the request for good.
@@ -58,34 +84,35 @@ func undone(status int) bool {
 // An answer is what the ledger keeps: one line of JSON, and the body behind it.
 type answer struct {
 	Status  int         `json:"status"`
-	Header  http.Header `json:"header,omitempty"`
+	Header  http.Header `json:"header,omitempty"`  // in Latin-1: see toLatin1
 	Omitted bool        `json:"omitted,omitempty"` // the body was too large
 	body    []byte
 }
 
 // encode gives what is kept of a recorded answer, in at most limit bytes.
-func (r *recorder) encode(names []string, limit int) ([]byte, error) {
+func (r *recorder) encode(names []string, limit int) []byte {
 	a := answer{Status: r.status, Header: http.Header{}, body: r.body.Bytes()}
 	for _, name := range names {
-		if values := r.sent[name]; len(values) > 0 {
-			a.Header[name] = values
+		for _, value := range r.sent[name] {
+			a.Header[name] = append(a.Header[name], toLatin1(value))
 		}
 	}
-	text, err := a.encode()
-	if len(text) > limit {
+	text := a.encode()
+	if !r.ended || len(text) > limit {
 		a.Omitted, a.body = true, nil
-		text, err = a.encode()
+		maps.DeleteFunc(a.Header, func(name string, _ []string) bool { return strings.HasPrefix(name, "Content-") }) // they describe it
+		text = a.encode()
 	}
 	if len(text) > limit {
 		a.Header = nil
-		text, err = a.encode()
+		text = a.encode()
 	}
-	return text, err
+	return text
 }
 
-func (a answer) encode() ([]byte, error) {
-	line, err := json.Marshal(a)
-	return append(append(line, '\n'), a.body...), err
+func (a answer) encode() []byte {
+	line, _ := json.Marshal(a) // it cannot fail
+	return append(append(line, '\n'), a.body...)
 }
 
 func decode(text []byte) (a answer, err error) {
@@ -102,7 +129,12 @@ func decode(text []byte) (a answer, err error) {
 }
 
 func (a answer) replay(w http.ResponseWriter) {
-	maps.Copy(w.Header(), a.Header)
+	for name, values := range a.Header {
+		w.Header().Del(name)
+		for _, value := range values {
+			w.Header().Add(name, fromLatin1(value))
+		}
+	}
 	value := "true"
 	if a.Omitted {
 		value = "true; body=omitted"
@@ -110,6 +142,23 @@ func (a answer) replay(w http.ResponseWriter) {
 	w.Header().Set(Replayed, value)
 	w.WriteHeader(a.Status)
 	_, _ = w.Write(a.body) // the client may have gone
+}
+
+// toLatin1 makes a character of each byte: a header may have any, and JSON only UTF-8.
+func toLatin1(value string) string {
+	var text strings.Builder
+	for _, b := range []byte(value) {
+		text.WriteRune(rune(b))
+	}
+	return text.String()
+}
+
+func fromLatin1(text string) string {
+	value := make([]byte, 0, len(text))
+	for _, r := range text {
+		value = append(value, byte(r))
+	}
+	return string(value)
 }
 
 // A refused is an answer of the middleware's own (RFC 9457).

@@ -30,8 +30,14 @@
 // that nothing was done: what failed may have been the answer only. A handler that knows it did nothing says so with 429. http.TimeoutHandler, which answers 503
 // while its handler goes on, belongs around this middleware, not inside.
 //
-// An answer that is too large for
-// the ledger (ledger.Config.MaxResult) is replayed without its body, and says so: Idempotency-Replayed: true; body=omitted.
+// # What is stored
+//
+// The status, the body and Config.Headers, byte for byte. An answer that is too large for the ledger (ledger.Config.MaxResult) is stored without its body and the
+// headers that describe one (Content-Type and the like), or without any if even those are too large, and its replay says so: Idempotency-Replayed: true; body=omitted.
+//
+// Until it is stored an answer waits in memory, but no more of a body than MaxResult: at that size it is stored as omitted, which makes it final even if the
+// handler panics later, and is passed on as the handler writes it. The handler cannot flush or hijack, its 1xx are not sent, and its trailers are sent but not
+// replayed.
 //
 // # At least once
 //

@@ -122,15 +122,23 @@ func (h *handler) perform(w http.ResponseWriter, r *http.Request, body []byte, c
 	ctx := context.WithValue(context.WithoutCancel(r.Context()), contextKey{}, claim)
 	ctx, cancel := context.WithDeadlineCause(ctx, began.Add(h.ledger.Config().Hold), ledger.ErrStale)
 	defer cancel()
-	rec := &recorder{header: w.Header().Clone()}
-	returned := false
+	rec := &recorder{client: w, limit: h.ledger.Config().MaxResult, header: w.Header().Clone()}
+	completed := false // or not known to be
+	rec.store = func() error {
+		if !final(rec.status) {
+			return nil // its key is held while the handler is at work
+		}
+		completed = true
+		answer := rec.encode(h.config.Headers, rec.limit)
+		return h.inTx(ctx, func(ctx context.Context, tx db.Tx) error { return h.ledger.Complete(ctx, tx, claim, answer) })
+	}
 	defer func() {
-		if !returned { // a panic, which goes on, or Goexit
+		if !rec.ended && !completed { // a panic, which goes on, or Goexit
 			h.unknown(ctx, claim, "the handler panicked")
 		}
 	}()
 	h.next.ServeHTTP(rec, withBody(r.WithContext(ctx), body))
-	returned = true
+	rec.ended = true
 
 	if rec.status == 0 && ctx.Err() != nil {
 		h.unknown(ctx, claim, "the handler gave no answer in its time")
@@ -138,27 +146,17 @@ func (h *handler) perform(w http.ResponseWriter, r *http.Request, body []byte, c
 		return
 	}
 	rec.WriteHeader(http.StatusOK) // unless it has said another
-	if end := fmt.Sprintf("the handler answered %d", rec.status); !final(rec.status) {
-		if undone(rec.status) {
-			h.free(ctx, claim, end)
-		} else {
-			h.unknown(ctx, claim, end)
-		}
-		rec.send(w)
-		return
+	if end := fmt.Sprintf("the handler answered %d", rec.status); undone(rec.status) {
+		h.free(ctx, claim, end)
+	} else if !final(rec.status) {
+		h.unknown(ctx, claim, end)
 	}
-	answer, err := rec.encode(h.config.Headers, h.ledger.Config().MaxResult)
-	if err == nil {
-		err = h.inTx(ctx, func(ctx context.Context, tx db.Tx) error { return h.ledger.Complete(ctx, tx, claim, answer) })
-	}
-	switch {
+	switch err := rec.pass(); {
 	case errors.Is(err, ledger.ErrStale): // taken over: the other's answer counts
 		h.log(ctx, "idempotency key was lost to another", err)
 		h.inProgress(w)
 	case err != nil:
 		h.broken(ctx, w, "answer not stored", err)
-	default:
-		rec.send(w)
 	}
 }
 
