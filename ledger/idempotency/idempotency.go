@@ -22,8 +22,9 @@ const (
 	// DefaultMaxBody is the largest body in bytes unless Config.MaxBody says otherwise.
 	DefaultMaxBody = 1 << 20
 
-	leastResult  = 1 << 10
-	claimTimeout = 10 * time.Second // for each transaction, which goes on whether or not the client is still there
+	leastResult   = 1 << 10
+	claimTimeout  = 10 * time.Second // for a claim or its end, which go on whether or not the client is still there
+	completeTries = 3
 )
 
 // A Tenant says whose request it is, by its credentials; ok is false for a request that may not be served. "" is a tenant too.

@@ -114,6 +114,9 @@ func (h *handler) claim(ctx context.Context, request ledger.Request) (result led
 		result, err = claim(ctx, tx, request)
 		return err
 	})
+	if err != nil && result.Status == ledger.Claimed { // the answer to its commit may be all that was lost
+		h.free(ctx, result.Claim, "it was not known to be claimed, and the handler was not called")
+	}
 	return result, err
 }
 
@@ -130,7 +133,7 @@ func (h *handler) perform(w http.ResponseWriter, r *http.Request, body []byte, c
 		}
 		completed = true
 		answer := rec.encode(h.config.Headers, rec.limit)
-		return h.inTx(ctx, func(ctx context.Context, tx db.Tx) error { return h.ledger.Complete(ctx, tx, claim, answer) })
+		return h.complete(ctx, claim, answer)
 	}
 	defer func() {
 		if !rec.ended && !completed { // a panic, which goes on, or Goexit
@@ -166,6 +169,26 @@ func withBody(r *http.Request, body []byte) *http.Request {
 	return r
 }
 
+// complete stores an answer. It tries more than once: what a broken connection loses here makes the handler run again.
+func (h *handler) complete(ctx context.Context, claim ledger.Claim, answer []byte) error {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), claimTimeout)
+	defer cancel()
+	var lost error
+	for range completeTries {
+		err := h.ledger.InTx(ctx, func(tx db.Tx) error { return h.ledger.Complete(ctx, tx, claim, answer) })
+		if lost != nil && errors.Is(err, ledger.ErrStale) {
+			if s, err := h.ledger.Find(ctx, claim.Tenant, claim.Scope, claim.Key); err == nil && s.State == ledger.StateCompleted && s.Epoch == claim.Epoch {
+				return nil // by a try before, whose answer was lost
+			}
+		}
+		if err == nil || errors.Is(err, ledger.ErrStale) {
+			return err
+		}
+		lost = err
+	}
+	return lost
+}
+
 // unknown ends a handler that may have acted or not. Who takes keys over may as well have this one at once: its holder has returned.
 func (h *handler) unknown(ctx context.Context, claim ledger.Claim, end string) {
 	if h.config.Untaken {
@@ -175,10 +198,10 @@ func (h *handler) unknown(ctx context.Context, claim ledger.Claim, end string) {
 	h.free(ctx, claim, end)
 }
 
-// free lets the request be tried again. When that fails the claim runs out by itself.
+// free lets the request be tried again. When that fails the claim runs out by itself; one that is stale is not this handler's to free.
 func (h *handler) free(ctx context.Context, claim ledger.Claim, reason string) {
 	err := h.inTx(ctx, func(ctx context.Context, tx db.Tx) error { return h.ledger.Fail(ctx, tx, claim, reason) })
-	if err != nil {
+	if err != nil && !errors.Is(err, ledger.ErrStale) {
 		h.log(ctx, "idempotency key not freed", err)
 	}
 }
