@@ -286,9 +286,9 @@ type Appender interface {
 	FindEvents(ctx context.Context, tx Tx, arg FindEventsParams) ([]FindEventsRow, error)
 
 	// SaveReader remembers how far a named reader came, if it stands where the caller thinks (from_*, zeros for a reader that has saved nothing
-	// yet); no row comes back when it does not.
-	// Guard: name and place. Index: reader_pkey. Locks: the reader's row.
-	SaveReader(ctx context.Context, tx Tx, arg SaveReaderParams) ([]string, error)
+	// yet) and the new place is of this incarnation. The one row says whether it was saved, and whether the incarnation is this one.
+	// Guard: name, place, incarnation, which is the row's own. Index: reader_pkey. Locks: the reader's row.
+	SaveReader(ctx context.Context, tx Tx, arg SaveReaderParams) ([]SaveReaderRow, error)
 }
 
 // Streamer is the part of Store that queries/postgres/stream.sql serves.
@@ -1188,13 +1188,19 @@ type FindEventsRow struct {
 
 // SaveReaderParams are the arguments of SaveReader.
 type SaveReaderParams struct {
-	Name              string
 	Incarnation       string
+	Name              string
 	TransactionID     int64
 	Position          int64
 	Digest            []byte
 	FromPosition      int64
 	FromTransactionID int64
+}
+
+// SaveReaderRow is a row that SaveReader returns.
+type SaveReaderRow struct {
+	Saved bool
+	Known bool
 }
 
 // FindReadersParams are the arguments of FindReaders.

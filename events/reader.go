@@ -30,7 +30,8 @@ func (l *Log) Reader(ctx context.Context, name string) (Cursor, error) {
 }
 
 // SaveReader moves the named reader from one place to another, in the transaction that records what was made of the events in between: so
-// each is applied once. ErrReaderMoved: it does not stand at from; roll back, and read again from Reader.
+// each is applied once. ErrReaderMoved: it does not stand at from; roll back, and read again from Reader. ErrCursorUnknown: to is a place of
+// another stream, such as the original of one that was restored; roll back, since what was read is none of this one.
 func (l *Log) SaveReader(ctx context.Context, tx db.Tx, name string, from, to Cursor) error {
 	if err := checkReader(ctx, name); err != nil {
 		return failed("save reader", err)
@@ -45,7 +46,11 @@ func (l *Log) SaveReader(ctx context.Context, tx db.Tx, name string, from, to Cu
 		Name: name, FromTransactionID: from.transaction, FromPosition: from.position,
 		Incarnation: to.incarnationText(), TransactionID: to.transaction, Position: to.position, Digest: to.digestBytes(),
 	})
-	if err == nil && len(rows) == 0 {
+	switch {
+	case err != nil:
+	case !rows[0].Known:
+		err = ErrCursorUnknown
+	case !rows[0].Saved:
 		err = ErrReaderMoved
 	}
 	return failed("save reader", err)

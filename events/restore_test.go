@@ -134,6 +134,13 @@ func TestRestoredReads(t *testing.T) {
 	original, cursors := dumped(t)
 	for _, r := range restored(t, original.dsn) {
 		l := r.log(events.Config{})
+		for _, name := range []string{"billing", "new"} { // a reader that stands there already, and one that would begin there
+			from := map[string]events.Cursor{"billing": cursors[1]}[name]
+			err := r.store.Transact(r.Context(), func(tx db.Tx) error { return l.SaveReader(r.Context(), tx, name, from, cursors[2]) })
+			if !errors.Is(err, events.ErrCursorUnknown) {
+				t.Errorf("%s saves a place of the original: %v", name, err)
+			}
+		}
 		for i, cursor := range cursors {
 			if page, err := l.Read(r.Context(), cursor, 10, events.Filter{}); !errors.Is(err, events.ErrCursorUnknown) {
 				t.Errorf("after e-%d: %+v, %v", i+1, page, err)

@@ -208,16 +208,26 @@ func appendChecks(f *fixture) {
 // Shows: S1.40
 func savesReader(f *fixture) {
 	incarnation := one(f, func(ctx context.Context, _ struct{}) ([]db.ReadEndRow, error) { return f.Store.ReadEnd(ctx) }, struct{}{}).Incarnation
-	save := func(name string, from, to int64) (saved bool) {
+	saveIn := func(incarnation, name string, from, to int64) (saved db.SaveReaderRow) {
 		f.Helper()
 		f.in(func(tx db.Tx) error {
 			rows, err := f.Store.SaveReader(f.Context(), tx, db.SaveReaderParams{
 				Name: name, Incarnation: incarnation, TransactionID: to, Position: to, Digest: digestOf("x"), FromTransactionID: from, FromPosition: from,
 			})
-			saved = len(rows) == 1
+			if len(rows) == 1 {
+				saved = rows[0]
+			} else {
+				err = errors.Join(err, fmt.Errorf("%d rows", len(rows)))
+			}
 			return err
 		})
 		return saved
+	}
+	save := func(name string, from, to int64) bool {
+		f.Helper()
+		row := saveIn(incarnation, name, from, to)
+		same(f, "the incarnation is known", row.Known, true)
+		return row.Saved
 	}
 	for _, step := range []struct {
 		name     string
@@ -228,6 +238,9 @@ func savesReader(f *fixture) {
 			f.Errorf("%+v: saved %v", step, saved)
 		}
 	}
+	other := fmt.Sprintf("%032x", 7)
+	same(f, "a place of another incarnation", saveIn(other, "r", 5, 6), db.SaveReaderRow{})
+	same(f, "a first place of another incarnation", saveIn(other, "t", 0, 6), db.SaveReaderRow{})
 	all := run(f, f.Store.FindReaders, db.FindReadersParams{AllNames: true, Names: []string{}, MaxRows: 10})
 	same(f, "readers", len(all), 2)
 	same(f, "first reader", []any{all[0].Name, all[0].Position, all[0].TransactionID, all[0].Incarnation}, []any{"r", int64(5), int64(5), incarnation})

@@ -271,7 +271,7 @@ func retainsForReader(f *fixture) {
 		rows, err := f.Store.SaveReader(f.Context(), tx, db.SaveReaderParams{
 			Name: "slow", Incarnation: at.incarnation, TransactionID: at.transaction, Position: at.position, Digest: at.digest,
 		})
-		if len(rows) != 1 {
+		if len(rows) != 1 || !rows[0].Saved {
 			return errors.Join(err, errors.New("not saved"))
 		}
 		return err

@@ -507,9 +507,14 @@ func (s *Store) FindEvents(ctx context.Context, tx db.Tx, arg db.FindEventsParam
 }
 
 // SaveReader implements db.Appender.
-func (s *Store) SaveReader(ctx context.Context, tx db.Tx, arg db.SaveReaderParams) ([]string, error) {
-	return callers(s, tx, func(h gen.DBTX) ([]string, error) {
-		return s.queries.SaveReader(ctx, h, gen.SaveReaderParams(arg))
+func (s *Store) SaveReader(ctx context.Context, tx db.Tx, arg db.SaveReaderParams) ([]db.SaveReaderRow, error) {
+	return callers(s, tx, func(h gen.DBTX) ([]db.SaveReaderRow, error) {
+		rows, err := s.queries.SaveReader(ctx, h, gen.SaveReaderParams(arg))
+		out := make([]db.SaveReaderRow, len(rows))
+		for i, row := range rows {
+			out[i] = db.SaveReaderRow(row)
+		}
+		return out, err
 	})
 }
 

@@ -2,6 +2,7 @@ package sqlitedb
 
 import (
 	"context"
+	"slices"
 
 	"github.com/fencepost-go/fencepost/db"
 	"github.com/fencepost-go/fencepost/db/sqlitedb/internal/gen"
@@ -48,17 +49,21 @@ func (s *Store) FindEvents(ctx context.Context, tx db.Tx, arg db.FindEventsParam
 }
 
 // SaveReader implements db.Appender.
-func (s *Store) SaveReader(ctx context.Context, tx db.Tx, arg db.SaveReaderParams) ([]string, error) {
-	return callers(ctx, s, tx, writes, func(whole context.Context, q *gen.Queries, now int64) ([]string, error) {
+func (s *Store) SaveReader(ctx context.Context, tx db.Tx, arg db.SaveReaderParams) ([]db.SaveReaderRow, error) {
+	return callers(ctx, s, tx, writes, func(whole context.Context, q *gen.Queries, now int64) ([]db.SaveReaderRow, error) {
+		current, err := q.AdoptStream(whole)
+		if err != nil || !slices.Contains(current, arg.Incarnation) {
+			return []db.SaveReaderRow{{}}, err
+		}
 		names, err := q.SaveReaderOn(whole, gen.SaveReaderOnParams{
 			Name: arg.Name, Incarnation: arg.Incarnation, TransactionID: arg.TransactionID, Position: arg.Position, Digest: arg.Digest, SavedAt: now,
 			FromTransactionID: arg.FromTransactionID, FromPosition: arg.FromPosition,
 		})
-		if err != nil || len(names) > 0 || arg.FromPosition != 0 {
-			return names, err
+		if err == nil && len(names) == 0 && arg.FromPosition == 0 {
+			names, err = q.SaveReaderNew(whole, gen.SaveReaderNewParams{
+				Name: arg.Name, Incarnation: arg.Incarnation, TransactionID: arg.TransactionID, Position: arg.Position, Digest: arg.Digest, SavedAt: now,
+			})
 		}
-		return q.SaveReaderNew(whole, gen.SaveReaderNewParams{
-			Name: arg.Name, Incarnation: arg.Incarnation, TransactionID: arg.TransactionID, Position: arg.Position, Digest: arg.Digest, SavedAt: now,
-		})
+		return []db.SaveReaderRow{{Saved: len(names) > 0, Known: true}}, err
 	})
 }

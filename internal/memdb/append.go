@@ -100,8 +100,11 @@ func (s *Store) FindEvents(ctx context.Context, tx db.Tx, arg db.FindEventsParam
 }
 
 // SaveReader implements db.Appender.
-func (s *Store) SaveReader(ctx context.Context, tx db.Tx, arg db.SaveReaderParams) ([]string, error) {
-	return in(ctx, s, "SaveReader", tx, arg, func(tx *Tx) ([]string, error) {
+func (s *Store) SaveReader(ctx context.Context, tx db.Tx, arg db.SaveReaderParams) ([]db.SaveReaderRow, error) {
+	return in(ctx, s, "SaveReader", tx, arg, func(tx *Tx) ([]db.SaveReaderRow, error) {
+		if arg.Incarnation != incarnation {
+			return []db.SaveReaderRow{{}}, nil
+		}
 		if err := tx.lock(ctx, readerKey{arg.Name}); err != nil {
 			return nil, err
 		}
@@ -110,7 +113,7 @@ func (s *Store) SaveReader(ctx context.Context, tx db.Tx, arg db.SaveReaderParam
 			stands, exists = s.readers.rows[arg.Name]
 		}
 		if exists && (stands.TransactionID != arg.FromTransactionID || stands.Position != arg.FromPosition) || !exists && arg.FromPosition != 0 {
-			return []string{}, nil
+			return []db.SaveReaderRow{{Known: true}}, nil
 		}
 		r := tables.Reader{
 			Name: arg.Name, Incarnation: arg.Incarnation, TransactionID: arg.TransactionID, Position: arg.Position, Digest: exact(arg.Digest),
@@ -120,6 +123,6 @@ func (s *Store) SaveReader(ctx context.Context, tx db.Tx, arg db.SaveReaderParam
 			return nil, err
 		}
 		tx.readers[arg.Name] = r
-		return []string{arg.Name}, nil
+		return []db.SaveReaderRow{{Saved: true, Known: true}}, nil
 	})
 }

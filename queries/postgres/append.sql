@@ -63,15 +63,21 @@ CROSS JOIN LATERAL (
 ) AS e;
 
 -- SaveReader remembers how far a named reader came, if it stands where the caller thinks (from_*, zeros for a reader that has saved nothing
--- yet); no row comes back when it does not.
--- Guard: name and place. Index: reader_pkey. Locks: the reader's row.
+-- yet) and the new place is of this incarnation. The one row says whether it was saved, and whether the incarnation is this one.
+-- Guard: name, place, incarnation, which is the row's own. Index: reader_pkey. Locks: the reader's row.
 -- name: SaveReader :many
-INSERT INTO outbox.reader AS r (name, incarnation, transaction_id, position, digest)
-SELECT
-    sqlc.arg(name)::text, sqlc.arg(incarnation)::text, sqlc.arg(transaction_id)::bigint, sqlc.arg(position)::bigint, sqlc.arg(digest)::bytea
-WHERE sqlc.arg(from_position)::bigint = 0 OR EXISTS (SELECT FROM outbox.reader AS x WHERE x.name = sqlc.arg(name)::text)
-ON CONFLICT (name) DO UPDATE
-SET incarnation = EXCLUDED.incarnation, transaction_id = EXCLUDED.transaction_id, position = EXCLUDED.position, digest = EXCLUDED.digest,
-    saved_at = clock_timestamp()
-WHERE r.transaction_id = sqlc.arg(from_transaction_id)::bigint AND r.position = sqlc.arg(from_position)::bigint
-RETURNING r.name;
+WITH era AS (
+    SELECT i.id FROM outbox.incarnation AS i WHERE i.id = sqlc.arg(incarnation)::text AND i.written_by = i.xmin::text::bigint
+),
+saved AS (
+    INSERT INTO outbox.reader AS r (name, incarnation, transaction_id, position, digest)
+    SELECT sqlc.arg(name)::text, e.id, sqlc.arg(transaction_id)::bigint, sqlc.arg(position)::bigint, sqlc.arg(digest)::bytea
+    FROM era AS e
+    WHERE sqlc.arg(from_position)::bigint = 0 OR EXISTS (SELECT FROM outbox.reader AS x WHERE x.name = sqlc.arg(name)::text)
+    ON CONFLICT (name) DO UPDATE
+    SET incarnation = EXCLUDED.incarnation, transaction_id = EXCLUDED.transaction_id, position = EXCLUDED.position, digest = EXCLUDED.digest,
+        saved_at = clock_timestamp()
+    WHERE r.transaction_id = sqlc.arg(from_transaction_id)::bigint AND r.position = sqlc.arg(from_position)::bigint
+    RETURNING r.name
+)
+SELECT EXISTS (SELECT FROM saved)::boolean AS saved, EXISTS (SELECT FROM era)::boolean AS known;

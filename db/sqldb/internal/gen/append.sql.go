@@ -159,20 +159,26 @@ func (q *Queries) FindEvents(ctx context.Context, db DBTX, arg FindEventsParams)
 }
 
 const saveReader = `-- name: SaveReader :many
-INSERT INTO outbox.reader AS r (name, incarnation, transaction_id, position, digest)
-SELECT
-    $1::text, $2::text, $3::bigint, $4::bigint, $5::bytea
-WHERE $6::bigint = 0 OR EXISTS (SELECT FROM outbox.reader AS x WHERE x.name = $1::text)
-ON CONFLICT (name) DO UPDATE
-SET incarnation = EXCLUDED.incarnation, transaction_id = EXCLUDED.transaction_id, position = EXCLUDED.position, digest = EXCLUDED.digest,
-    saved_at = clock_timestamp()
-WHERE r.transaction_id = $7::bigint AND r.position = $6::bigint
-RETURNING r.name
+WITH era AS (
+    SELECT i.id FROM outbox.incarnation AS i WHERE i.id = $1::text AND i.written_by = i.xmin::text::bigint
+),
+saved AS (
+    INSERT INTO outbox.reader AS r (name, incarnation, transaction_id, position, digest)
+    SELECT $2::text, e.id, $3::bigint, $4::bigint, $5::bytea
+    FROM era AS e
+    WHERE $6::bigint = 0 OR EXISTS (SELECT FROM outbox.reader AS x WHERE x.name = $2::text)
+    ON CONFLICT (name) DO UPDATE
+    SET incarnation = EXCLUDED.incarnation, transaction_id = EXCLUDED.transaction_id, position = EXCLUDED.position, digest = EXCLUDED.digest,
+        saved_at = clock_timestamp()
+    WHERE r.transaction_id = $7::bigint AND r.position = $6::bigint
+    RETURNING r.name
+)
+SELECT EXISTS (SELECT FROM saved)::boolean AS saved, EXISTS (SELECT FROM era)::boolean AS known
 `
 
 type SaveReaderParams struct {
-	Name              string
 	Incarnation       string
+	Name              string
 	TransactionID     int64
 	Position          int64
 	Digest            []byte
@@ -180,13 +186,18 @@ type SaveReaderParams struct {
 	FromTransactionID int64
 }
 
+type SaveReaderRow struct {
+	Saved bool
+	Known bool
+}
+
 // SaveReader remembers how far a named reader came, if it stands where the caller thinks (from_*, zeros for a reader that has saved nothing
-// yet); no row comes back when it does not.
-// Guard: name and place. Index: reader_pkey. Locks: the reader's row.
-func (q *Queries) SaveReader(ctx context.Context, db DBTX, arg SaveReaderParams) ([]string, error) {
+// yet) and the new place is of this incarnation. The one row says whether it was saved, and whether the incarnation is this one.
+// Guard: name, place, incarnation, which is the row's own. Index: reader_pkey. Locks: the reader's row.
+func (q *Queries) SaveReader(ctx context.Context, db DBTX, arg SaveReaderParams) ([]SaveReaderRow, error) {
 	rows, err := db.QueryContext(ctx, saveReader,
-		arg.Name,
 		arg.Incarnation,
+		arg.Name,
 		arg.TransactionID,
 		arg.Position,
 		arg.Digest,
@@ -197,13 +208,13 @@ func (q *Queries) SaveReader(ctx context.Context, db DBTX, arg SaveReaderParams)
 		return nil, err
 	}
 	defer rows.Close()
-	var items []string
+	var items []SaveReaderRow
 	for rows.Next() {
-		var name string
-		if err := rows.Scan(&name); err != nil {
+		var i SaveReaderRow
+		if err := rows.Scan(&i.Saved, &i.Known); err != nil {
 			return nil, err
 		}
-		items = append(items, name)
+		items = append(items, i)
 	}
 	if err := rows.Close(); err != nil {
 		return nil, err
