@@ -18,6 +18,8 @@ import (
 const (
 	busTarget = "bus"
 	busKind   = "event"
+	// defaultLease is the sender's.
+	defaultLease = 30 * time.Second
 )
 
 // ToBus is the subscription of a bus: it carries every event to the bus of that name, with one effect. Put it into the Config of the log that appends,
@@ -56,6 +58,10 @@ type BusConfig struct {
 	// says. Backoff, if set, takes the place of the doubling.
 	InitialDelay, MaxDelay time.Duration
 	Backoff                func(retry int) time.Duration
+	// Timeout ends the context of one handler at one event, with the cause sender.ErrTimeout; its transaction is rolled back, and it is asked
+	// again as after any other failure. It keeps a handler that hangs from holding back every reader of the stream, which waits for transactions
+	// that have written, and a receipt is written; so a handler must heed its context. Default a third of the Lease: 10 s. Between 1 ms and 1 h.
+	Timeout time.Duration
 	// Poll, Batch, Lease, Drain, Listen and Notify are those of sender.Config. Default: 500 ms, 100, 30 s, 10 s, off, off.
 	Poll   time.Duration
 	Batch  int
@@ -75,6 +81,8 @@ type Bus struct {
 	log    *Log
 	name   string
 	sender *sender.Sender
+	// timeout is that of one handler.
+	timeout time.Duration
 
 	mu       sync.Mutex
 	handlers []subscriber // in the order in which they subscribed
@@ -125,11 +133,18 @@ func NewBus(l *Log, name string, config BusConfig) (*Bus, error) {
 	if config.MaxDelay == 0 {
 		config.MaxDelay = 5 * time.Minute
 	}
+	if config.Timeout == 0 {
+		config.Timeout = defaultLease / 3
+		if config.Lease >= time.Second { // a shorter one is refused, below
+			config.Timeout = config.Lease / 3
+		}
+	}
+	found.Lasting("Timeout", config.Timeout, time.Millisecond, time.Hour)
 	found.Between("Retries", config.Retries, 0, 9_999)
 	if err := found.Err(); err != nil {
 		return nil, failed("new bus", err)
 	}
-	b := &Bus{log: l, name: name}
+	b := &Bus{log: l, name: name, timeout: config.Timeout}
 	consumer, err := l.box.Consumer(name, busTarget, outbox.Policy{
 		MaxAttempts: config.Retries + 1, InitialDelay: config.InitialDelay, MaxDelay: config.MaxDelay, Backoff: config.Backoff,
 		MaxAge: outbox.NoMaxAge,

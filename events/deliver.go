@@ -9,6 +9,7 @@ import (
 
 	"github.com/fencepost-go/fencepost/db"
 	"github.com/fencepost-go/fencepost/outbox"
+	"github.com/fencepost-go/fencepost/sender"
 )
 
 // Reject is what a handler of a bus answers to an event that it refuses for good: a business error. The reason is recorded, what the handler
@@ -63,7 +64,7 @@ func (b *Bus) deliver(ctx context.Context, m outbox.Message) error {
 func (b *Bus) handle(ctx context.Context, s subscriber, e Event) error {
 	var err error
 	if s.inTx != nil {
-		err = b.inTx(ctx, s, e)
+		err = b.within(ctx, func(ctx context.Context) error { return b.inTx(ctx, s, e) })
 	} else {
 		err = b.beside(ctx, s, e)
 	}
@@ -76,6 +77,17 @@ func (b *Bus) handle(ctx context.Context, s subscriber, e Event) error {
 			_, err := b.record(ctx, tx, s, e, db.ClaimRejected, b.reason(rejected))
 			return err
 		})
+	}
+	return err
+}
+
+// within gives a function its time, and says so when that is out.
+func (b *Bus) within(ctx context.Context, do func(context.Context) error) error {
+	bounded, cancel := context.WithTimeoutCause(ctx, b.timeout, sender.ErrTimeout)
+	defer cancel()
+	err := do(bounded)
+	if err != nil && context.Cause(bounded) == sender.ErrTimeout {
+		return fmt.Errorf("%w after %v: %w", sender.ErrTimeout, b.timeout, err)
 	}
 	return err
 }
@@ -98,7 +110,7 @@ func (b *Bus) beside(ctx context.Context, s subscriber, e Event) error {
 	if err != nil {
 		return err
 	}
-	if err := s.beside(ctx, e); err != nil {
+	if err := b.within(ctx, func(ctx context.Context) error { return s.beside(ctx, e) }); err != nil {
 		return err
 	}
 	return b.log.store.Transact(ctx, func(tx db.Tx) error {

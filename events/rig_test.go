@@ -5,6 +5,7 @@ import (
 	"database/sql"
 	"log/slog"
 	"path/filepath"
+	"strings"
 	"testing"
 	"time"
 
@@ -134,6 +135,14 @@ func sqliteHandler(name string) events.HandlerFunc {
 		_, err := tx.ExecContext(ctx, insertHandled, name, e.ID)
 		return err
 	})
+}
+
+// table is the name of one of the store's tables.
+func (r *rig) table(name string) string {
+	if strings.HasSuffix(r.dsn, ".db") {
+		return "outbox_" + name
+	}
+	return "outbox." + name
 }
 
 func (r *rig) exec(statement string) {
