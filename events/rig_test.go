@@ -101,6 +101,7 @@ func pqRig(t *testing.T, dsn string) *rig {
 	}
 	t.Cleanup(func() { pool.Close() })
 	pool.SetMaxOpenConns(8)
+	pool.SetMaxIdleConns(8)
 	store, err := sqldb.New(pool, sqldb.Config{})
 	if err != nil {
 		t.Fatal(err)

@@ -104,6 +104,7 @@ func openPq(t *testing.T) (db.Store, string) {
 	}
 	t.Cleanup(func() { pool.Close() })
 	pool.SetMaxOpenConns(8)
+	pool.SetMaxIdleConns(8)
 	store, err := sqldb.New(pool, sqldb.Config{})
 	if err != nil {
 		t.Fatal(err)

@@ -198,6 +198,7 @@ func pqStage(t *testing.T, dsn string) *stage {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { pool.Close() })
+	pool.SetMaxIdleConns(16)
 	store, err := sqldb.New(pool, sqldb.Config{})
 	if err != nil {
 		t.Fatal(err)

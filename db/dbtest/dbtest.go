@@ -6,6 +6,7 @@
 package dbtest
 
 import (
+	"os"
 	"runtime"
 	"testing"
 	"time"
@@ -36,7 +37,14 @@ type Harness struct {
 }
 
 // Run runs the suite. open makes a harness and registers its end with t.Cleanup.
-func Run(t *testing.T, open func(t *testing.T) Harness) {
+func Run(t *testing.T, open func(t *testing.T) Harness) { RunPart(t, 0, 1, open) }
+
+// RunPart runs every parts-th test of the suite, from the one of that index on: for the ways to use a driver beside the usual one, which share
+// the suite. FENCEPOST_FULL=1 makes it Run.
+func RunPart(t *testing.T, part, parts int, open func(t *testing.T) Harness) {
+	if os.Getenv("FENCEPOST_FULL") != "" {
+		part, parts = 0, 1
+	}
 	harnesses := make(chan Harness, runtime.GOMAXPROCS(0)) // as many as tests run at once
 	oneWriter := false
 	for range cap(harnesses) {
@@ -44,11 +52,14 @@ func Run(t *testing.T, open func(t *testing.T) Harness) {
 		oneWriter = h.OneWriter
 		harnesses <- h
 	}
+	index := 0
 	for _, verb := range suite {
+		first := index
+		index += len(verb.tests)
 		t.Run(verb.name, func(t *testing.T) {
 			t.Parallel()
-			for _, test := range verb.tests {
-				if test.sideBySide && oneWriter {
+			for i, test := range verb.tests {
+				if (first+i)%parts != part || test.sideBySide && oneWriter {
 					continue
 				}
 				t.Run(test.name, func(t *testing.T) {

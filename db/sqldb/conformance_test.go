@@ -17,24 +17,26 @@ import (
 
 func TestMain(m *testing.M) { pgtest.Main(m) }
 
+// In every way that the driver is used, which share the suite but for the usual one.
 // Shows: S2.14 S4.22
 func TestConformance(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
 		name, driver, options string
 		config                sqldb.Config
+		part, parts           int
 	}{
-		{name: "lib pq", driver: "postgres"},
-		{name: "lib pq, unnamed", driver: "postgres", options: "&binary_parameters=yes", config: sqldb.Config{Statements: sqldb.Unnamed}},
-		{name: "pgx stdlib", driver: "pgx"},
-		{name: "pgx stdlib, in text", driver: "pgx", options: "&default_query_exec_mode=exec"},
+		{name: "lib pq", driver: "postgres", parts: 1},
+		{name: "lib pq, unnamed", driver: "postgres", options: "&binary_parameters=yes", config: sqldb.Config{Statements: sqldb.Unnamed}, part: 0, parts: 3},
+		{name: "pgx stdlib", driver: "pgx", part: 1, parts: 3},
+		{name: "pgx stdlib, in text", driver: "pgx", options: "&default_query_exec_mode=exec", part: 2, parts: 3},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			dbtest.Run(t, func(t *testing.T) dbtest.Harness { return harness(t, c.driver, pgtest.New(t), c.options, c.config) })
+			dbtest.RunPart(t, c.part, c.parts, func(t *testing.T) dbtest.Harness { return harness(t, c.driver, pgtest.New(t), c.options, c.config) })
 		})
 	}
 	t.Run("another schema", func(t *testing.T) {
-		dbtest.Run(t, func(t *testing.T) dbtest.Harness {
+		dbtest.RunPart(t, 2, 3, func(t *testing.T) dbtest.Harness {
 			return harness(t, "postgres", pgtest.Empty(t), "", sqldb.Config{Schema: "Fence-Post"})
 		})
 	})
@@ -52,6 +54,7 @@ func harness(t *testing.T, driver, dsn, options string, config sqldb.Config) dbt
 		if err != nil {
 			t.Fatal(err)
 		}
+		pool.SetMaxIdleConns(8)
 		t.Cleanup(func() {
 			if n := pool.Stats().InUse; n != 0 {
 				t.Errorf("%d connections were not given back", n)

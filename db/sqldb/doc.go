@@ -6,4 +6,7 @@
 //
 // lib/pq sends a parse with each call, so the store keeps prepared statements. Behind a transaction pooler older than pgbouncer 1.21 set
 // Config.Statements to Unnamed and, with lib/pq, binary_parameters=yes in the connection string.
+//
+// Prepared statements live as long as their connection, and database/sql keeps two idle ones unless SetMaxIdleConns says more: set it to
+// what SetMaxOpenConns allows, or busy callers connect, prepare and plan again and again.
 package sqldb

@@ -22,7 +22,7 @@ func TestConformance(t *testing.T) {
 		})
 	})
 	t.Run("given", func(t *testing.T) {
-		dbtest.Run(t, func(t *testing.T) dbtest.Harness {
+		dbtest.RunPart(t, 0, 2, func(t *testing.T) dbtest.Harness {
 			path := filepath.Join(t.TempDir(), "shop.db")
 			return harness(t, path, givenStore(t, path), givenStore(t, path))
 		})

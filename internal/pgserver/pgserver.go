@@ -1,4 +1,4 @@
-// Package pgserver runs a throwaway PostgreSQL server: a cluster of its own in a temporary folder, on a free port of the
+// Package pgserver runs a throwaway PostgreSQL server: a cluster of its own in a temporary folder (of TMPDIR, when set), on a free port of the
 // loopback interface, that disappears with whoever started it.
 //
 // The promise to disappear must also hold when the owner is killed and can run no code. So each cluster has a guard: a
@@ -46,7 +46,7 @@ func Start(ctx context.Context, options Options) (*Cluster, error) {
 	if err != nil {
 		return nil, err
 	}
-	dir, err := os.MkdirTemp("", "fencepost-pg-")
+	dir, err := os.MkdirTemp(place(options), "fencepost-pg-")
 	if err != nil {
 		return nil, err
 	}
@@ -58,6 +58,15 @@ func Start(ctx context.Context, options Options) (*Cluster, error) {
 		return nil, errors.Join(err, c.Stop())
 	}
 	return c, nil
+}
+
+// place returns the folder to make a cluster in. What is not durable goes into memory where it may: to make and remove the files of a database,
+// a few hundred, costs several times as much on disk.
+func place(options Options) string {
+	if options.Durable || os.Getenv("TMPDIR") != "" {
+		return "" // the usual
+	}
+	return inMemory()
 }
 
 // DSN returns a URL of the maintenance database, in the form that pgx and lib/pq both read.

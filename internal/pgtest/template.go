@@ -61,6 +61,9 @@ func build(ctx context.Context, conn *sql.Conn, name string) error {
 	if err := migrate(ctx, shared.dsn(name)); err != nil {
 		return err
 	}
+	if err := warm(ctx, shared.dsn(name)); err != nil {
+		return err
+	}
 	_, err = conn.ExecContext(ctx, "ALTER DATABASE "+name+" IS_TEMPLATE true ALLOW_CONNECTIONS false")
 	return err
 }
@@ -71,6 +74,15 @@ func migrate(ctx context.Context, dsn string) error {
 		return err
 	}
 	return errors.Join(schema.Up(ctx, db, schema.Config{}), db.Close())
+}
+
+// warm connects once: the first connection after a change of the catalogue leaves a cache for all others, which a copy inherits.
+func warm(ctx context.Context, dsn string) error {
+	db, err := sql.Open("pgx", dsn)
+	if err != nil {
+		return err
+	}
+	return errors.Join(db.PingContext(ctx), db.Close())
 }
 
 // checksum returns a short digest of the files' names and contents.

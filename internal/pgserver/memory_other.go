@@ -1,0 +1,6 @@
+//go:build !linux
+
+package pgserver
+
+// inMemory returns no folder here.
+func inMemory() string { return "" }
