@@ -97,7 +97,7 @@ func startMigrator(t *testing.T, env ...string) *migrator {
 // Shows: S4.12
 func TestC63ReplicasBootstrapAtOnce(t *testing.T) {
 	t.Parallel()
-	rounds, upgrades := 2, 1
+	rounds, upgrades := 1, 1
 	if os.Getenv("FENCEPOST_FULL") != "" {
 		rounds, upgrades = 50, 10
 	}

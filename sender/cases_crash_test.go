@@ -133,7 +133,7 @@ func TestC09OperatorFreesAWorker(t *testing.T) {
 		receive(r, "the takeover", taken)
 		before := r.version(id)
 		close(resume)
-		receive(r, "the settle of the first worker", first.late)
+		r.eventually("the settle of the first worker", func() bool { return first.settledLate() == 1 })
 		if after := r.version(id); after != before {
 			r.Errorf("the row's version became %s, was %s", after, before)
 		}
@@ -150,7 +150,7 @@ func TestC09OperatorFreesAWorker(t *testing.T) {
 func TestC10TenSendersStartAtOnce(t *testing.T) {
 	onStores(t, func(r *rig, use driver) {
 		var performed calls
-		producer := r.process(use, setup{})
+		producer := r.process(use, setup{policy: outbox.Policy{InitialDelay: time.Hour}})
 		// Lanes of their own, so that each group can be leased apart.
 		live := prefixed("live lease", 20, func(e *outbox.Effect) { e.Priority = 1 })
 		lost := prefixed("lost lease", 20, func(e *outbox.Effect) { e.Priority = 2 })

@@ -203,8 +203,7 @@ type process struct {
 	inTx     inTx
 	query    query
 	begin    begin
-	lost     atomic.Int32  // leases found lost
-	late     chan struct{} // receives for each of them
+	lost     atomic.Int32 // leases found lost
 
 	mu      sync.Mutex
 	retries []time.Duration // their delays
@@ -219,16 +218,13 @@ func (r *rig) process(use driver, s setup) *process {
 	if s.conns == 0 {
 		s.conns = 8
 	}
-	p := &process{rig: r, log: &logged{}, late: make(chan struct{}, 1000)}
+	p := &process{rig: r, log: &logged{}}
 	p.store, p.inTx, p.query, p.begin = use(r, s)
 	if s.wrap != nil {
 		p.store = s.wrap(p.store)
 	}
 	observer := &outbox.Observer{
-		LeaseLost: func(context.Context, outbox.Message) {
-			p.lost.Add(1)
-			p.late <- struct{}{}
-		},
+		LeaseLost: func(context.Context, outbox.Message) { p.lost.Add(1) },
 		Retried: func(_ context.Context, _ outbox.Message, _ outbox.Outcome, delay time.Duration) {
 			p.mu.Lock()
 			defer p.mu.Unlock()
@@ -248,6 +244,12 @@ func (r *rig) process(use driver, s setup) *process {
 		r.Fatal(err)
 	}
 	return p
+}
+
+// settledLate counts the settles that came to nothing because the lease had ended: refused or, by a server that took longer than a third of
+// the lease, not answered.
+func (p *process) settledLate() int {
+	return int(p.lost.Load()) + len(p.log.lines("settle was not answered"))
 }
 
 // counted gives how many retries and burials were reported.
