@@ -263,6 +263,24 @@ type Doctor interface {
 	// Guard: none: it tells no content but the key. Index: queue_order, queue_pkey, order_lease_pkey. Locks: none.
 	ListHeads(ctx context.Context, arg ListHeadsParams) ([]ListHeadsRow, error)
 
+	// ListLapsedClaims lists claims whose holder's time ran out more than age microseconds ago and that nobody took over since, the first to run
+	// out first.
+	// Guard: none: it tells no content but the key. Index: claim_held. Locks: none.
+	ListLapsedClaims(ctx context.Context, arg ListLapsedClaimsParams) ([]ListLapsedClaimsRow, error)
+
+	// ListReaders lists the named readers after a name, in the order of their names, with how they stand (standing): 0 the stream goes on there,
+	// 1 no such place, or none any more once a restored stream is adopted, 2 what followed it was purged; and behind, the age in microseconds of
+	// the oldest event that a reader could read and has not (0 = there is none).
+	// Guard: none: it tells places. Index: reader_pkey, incarnation_pkey, event_order. Locks: none.
+	ListReaders(ctx context.Context, arg ListReadersParams) ([]ListReadersRow, error)
+
+	// ReadHorizon says how far the stream can be read: the position of the newest event there is (0 = none was ever appended); the age in
+	// microseconds of the oldest that nobody can read yet (0 = all can); whether the tables were restored from a dump and nobody has adopted the
+	// stream yet; and the oldest transaction that has written, which is what holds events back: who it is, in words, and its age in microseconds. It
+	// may be another database's. Where none does, or the role may not see it, the words are empty.
+	// Guard: none: it tells a place. Index: event_order, incarnation_pkey. Locks: none.
+	ReadHorizon(ctx context.Context) ([]ReadHorizonRow, error)
+
 	// ReadSurroundings reads what the server, the schema and the session are like, one fact a row: settings (section setting), tables with their
 	// storage parameters (table), indexes as valid, invalid or missing (index), and what the
 	// age of the oldest snapshot leaves out: whether all sessions show theirs, and the age in microseconds of the oldest prepared transaction (session).
@@ -1141,6 +1159,46 @@ type ListHeadsRow struct {
 	DueAt       time.Time
 	BornAt      time.Time
 	Now         time.Time
+}
+
+// ListLapsedClaimsParams are the arguments of ListLapsedClaims.
+type ListLapsedClaimsParams struct {
+	Age     int64
+	MaxRows int32
+}
+
+// ListLapsedClaimsRow is a row that ListLapsedClaims returns.
+type ListLapsedClaimsRow struct {
+	Tenant    string
+	Scope     string
+	Key       string
+	Epoch     int64
+	HeldUntil time.Time
+	Now       time.Time
+}
+
+// ListReadersParams are the arguments of ListReaders.
+type ListReadersParams struct {
+	AfterName string
+	MaxRows   int32
+}
+
+// ListReadersRow is a row that ListReaders returns.
+type ListReadersRow struct {
+	Name     string
+	Position int64
+	SavedAt  time.Time
+	Standing int16
+	Behind   int64
+}
+
+// ReadHorizonRow is a row that ReadHorizon returns.
+type ReadHorizonRow struct {
+	Newest   int64
+	Unread   int64
+	Restored bool
+	Holder   string
+	Held     int64
 }
 
 // ReadSurroundingsParams are the arguments of ReadSurroundings.

@@ -1,6 +1,7 @@
 package dbtest
 
 import (
+	"context"
 	"slices"
 	"time"
 
@@ -14,6 +15,10 @@ var doctorTests = []test{
 	{name: "lists no head that is young, holds nobody up or is not one", run: listsNoHead},
 	{name: "walks over all keys in bounded steps", run: listsHeadsInSteps},
 	{name: "reads what surrounds the tables", run: readsSurroundings},
+	{name: "tells how far the stream goes", run: readsHorizon},
+	{name: "tells how long events wait for an open transaction", run: readsHeldHorizon, sideBySide: true},
+	{name: "lists readers, with how they stand and how far they are behind", run: listsReaders},
+	{name: "lists claims that were over long ago", run: listsLapsedClaims},
 }
 
 // audit looks at the messages above an id and returns the closing row.
@@ -164,4 +169,104 @@ func readsSurroundings(f *fixture) {
 			f.Errorf("no %s in %v", fact, facts["session"])
 		}
 	}
+}
+
+func (f *fixture) horizon() db.ReadHorizonRow {
+	f.Helper()
+	return one(f, func(ctx context.Context, _ struct{}) ([]db.ReadHorizonRow, error) { return f.Store.ReadHorizon(ctx) }, struct{}{})
+}
+
+func readsHorizon(f *fixture) {
+	last := f.appendRead(named("a", "b")...)[1]
+	row := f.horizon()
+	same(f, "newest, age of the unread, restored", []any{row.Newest, row.Unread, row.Restored}, []any{last, int64(0), false})
+	f.Age(f, 2*time.Hour)
+	same(f, "removed", f.purgeEvents(false, 10), int64(2))
+	same(f, "newest, when it is gone", f.horizon().Newest, last)
+}
+
+func readsHeldHorizon(f *fixture) {
+	f.appendRead(named("a")...)
+	tx, commit, _ := f.begin()
+	if _, err := f.Store.AppendEvents(f.Context(), tx, f.eventParams(named("b")...)); err != nil {
+		f.Fatal(err)
+	}
+	last := f.append(named("c")...)[0]
+	f.Age(f, time.Hour)
+	row := f.horizon()
+	same(f, "newest", row.Newest, last)
+	if waits := time.Duration(row.Unread) * time.Microsecond; waits < time.Hour || waits > 2*time.Hour {
+		f.Errorf("beside an open transaction c waits for %v", waits)
+	}
+	if err := commit(); err != nil {
+		f.Fatal(err)
+	}
+	f.settleStream(last)
+	same(f, "after its end", f.horizon().Unread, int64(0))
+}
+
+func listsReaders(f *fixture) {
+	f.appendRead(named("a", "b", "c")...)
+	_, closing := f.read(place{}, func(p *db.ReadEventsParams) { p.Examine = 1 })
+	first := placeOf(closing)
+	_, closing = f.read(place{}, nil)
+	last := placeOf(closing)
+	gone := last
+	gone.position, gone.transaction = gone.position+1000, gone.transaction+1000
+	places := map[string]place{"at the end": last, "behind": first, "gone": gone}
+	for name, at := range places {
+		f.in(func(tx db.Tx) error {
+			rows, err := f.Store.SaveReader(f.Context(), tx, db.SaveReaderParams{
+				Name: name, Incarnation: at.incarnation, TransactionID: at.transaction, Position: at.position, Digest: at.digest,
+			})
+			same(f, "saved "+name, rows, []db.SaveReaderRow{{Saved: true, Known: true}})
+			return err
+		})
+	}
+	f.Age(f, 2*time.Hour)
+	var standings []int16
+	for _, row := range run(f, f.Store.ListReaders, db.ListReadersParams{MaxRows: 10}) {
+		standings = append(standings, row.Standing)
+		same(f, row.Name+" stands at", row.Position, places[row.Name].position)
+		if row.Name != "behind" {
+			same(f, row.Name+" is behind by", row.Behind, int64(0))
+		} else if late := time.Duration(row.Behind) * time.Microsecond; late < 2*time.Hour || late > 3*time.Hour {
+			f.Errorf("behind by %v", late)
+		}
+	}
+	same(f, "standings", standings, []int16{db.StandingGood, db.StandingGood, db.StandingUnknown})
+	same(f, "removed", f.purgeEvents(true, 10), int64(3))
+	standings = nil
+	for _, row := range run(f, f.Store.ListReaders, db.ListReadersParams{MaxRows: 2}) {
+		standings = append(standings, row.Standing)
+	}
+	same(f, "standings when the events are gone", standings, []int16{db.StandingGood, db.StandingExpired})
+	rest := run(f, f.Store.ListReaders, db.ListReadersParams{AfterName: "behind", MaxRows: 10})
+	if len(rest) != 1 || rest[0].Name != "gone" {
+		f.Errorf("after behind: %+v", rest)
+	}
+}
+
+func listsLapsedClaims(f *fixture) {
+	f.claim("first", "d")
+	f.Age(f, time.Minute)
+	f.claim("second", "d")
+	f.end("ended", f.claim("ended", "d"), db.ClaimCompleted, "", "")
+	f.Age(f, time.Hour)
+	f.claim("young", "d")
+	lapsed := func(maxRows int32) (keys []string) {
+		f.Helper()
+		for _, row := range run(f, f.Store.ListLapsedClaims, db.ListLapsedClaimsParams{Age: (30 * time.Minute).Microseconds(), MaxRows: maxRows}) {
+			same(f, "claim", []any{row.Tenant, row.Scope, row.Epoch}, []any{"", "s", int64(1)})
+			if over := row.Now.Sub(row.HeldUntil); over < 30*time.Minute || over > 2*time.Hour {
+				f.Errorf("%s is over for %v", row.Key, over)
+			}
+			keys = append(keys, row.Key)
+		}
+		return keys
+	}
+	same(f, "lapsed", lapsed(10), []string{"first", "second"})
+	same(f, "lapsed first", lapsed(1), []string{"first"})
+	f.takeClaim("first", "d")
+	same(f, "lapsed after the first was taken", lapsed(10), []string{"second"})
 }

@@ -198,7 +198,7 @@ var column = regexp.MustCompile(`\(message_id \+ 0\)|\b[a-z_]+\b`)
 
 var columnNames = []string{
 	"(message_id + 0)", "message_id", "id", "consumer", "target", "kind", "tenant", "priority", "due_at", "order_key", "key", "outcome", "settled_at", "name",
-	"transaction_id", "position", "event_id", "scope", "ended_at",
+	"transaction_id", "position", "event_id", "scope", "ended_at", "held_until",
 }
 
 func (n *node) shape() string {

@@ -470,6 +470,42 @@ func (s *Store) ListHeads(ctx context.Context, arg db.ListHeadsParams) ([]db.Lis
 	})
 }
 
+// ListLapsedClaims implements db.Doctor.
+func (s *Store) ListLapsedClaims(ctx context.Context, arg db.ListLapsedClaimsParams) ([]db.ListLapsedClaimsRow, error) {
+	return own(ctx, s, func(h gen.DBTX) ([]db.ListLapsedClaimsRow, error) {
+		rows, err := s.queries.ListLapsedClaims(ctx, h, gen.ListLapsedClaimsParams(arg))
+		out := make([]db.ListLapsedClaimsRow, len(rows))
+		for i, row := range rows {
+			out[i] = db.ListLapsedClaimsRow(row)
+		}
+		return out, err
+	})
+}
+
+// ListReaders implements db.Doctor.
+func (s *Store) ListReaders(ctx context.Context, arg db.ListReadersParams) ([]db.ListReadersRow, error) {
+	return own(ctx, s, func(h gen.DBTX) ([]db.ListReadersRow, error) {
+		rows, err := s.queries.ListReaders(ctx, h, gen.ListReadersParams(arg))
+		out := make([]db.ListReadersRow, len(rows))
+		for i, row := range rows {
+			out[i] = db.ListReadersRow(row)
+		}
+		return out, err
+	})
+}
+
+// ReadHorizon implements db.Doctor.
+func (s *Store) ReadHorizon(ctx context.Context) ([]db.ReadHorizonRow, error) {
+	return own(ctx, s, func(h gen.DBTX) ([]db.ReadHorizonRow, error) {
+		rows, err := s.queries.ReadHorizon(ctx, h)
+		out := make([]db.ReadHorizonRow, len(rows))
+		for i, row := range rows {
+			out[i] = db.ReadHorizonRow(row)
+		}
+		return out, err
+	})
+}
+
 // ReadSurroundings implements db.Doctor.
 func (s *Store) ReadSurroundings(ctx context.Context, arg db.ReadSurroundingsParams) ([]db.ReadSurroundingsRow, error) {
 	return own(ctx, s, func(h gen.DBTX) ([]db.ReadSurroundingsRow, error) {

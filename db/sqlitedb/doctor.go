@@ -62,6 +62,40 @@ func (s *Store) ListHeads(ctx context.Context, arg db.ListHeadsParams) ([]db.Lis
 	})
 }
 
+// ReadHorizon implements db.Doctor.
+func (s *Store) ReadHorizon(ctx context.Context) ([]db.ReadHorizonRow, error) {
+	return read(ctx, s, func(q *gen.Queries, _ int64) ([]db.ReadHorizonRow, error) {
+		rows, err := q.ReadHorizon(ctx)
+		return convert(rows, err, func(newest int64) db.ReadHorizonRow { return db.ReadHorizonRow{Newest: newest} })
+	})
+}
+
+// ListReaders implements db.Doctor.
+func (s *Store) ListReaders(ctx context.Context, arg db.ListReadersParams) ([]db.ListReadersRow, error) {
+	return read(ctx, s, func(q *gen.Queries, now int64) ([]db.ListReadersRow, error) {
+		rows, err := q.ListReaders(ctx, gen.ListReadersParams{AfterName: arg.AfterName, MaxRows: int64(arg.MaxRows)})
+		return convert(rows, err, func(row gen.ListReadersRow) db.ListReadersRow {
+			r := db.ListReadersRow{Name: row.Name, Position: row.Position, SavedAt: instant(row.SavedAt), Standing: row.Standing}
+			if r.Standing == db.StandingGood {
+				r.Behind = max(now-row.Oldest, 0)
+			}
+			return r
+		})
+	})
+}
+
+// ListLapsedClaims implements db.Doctor.
+func (s *Store) ListLapsedClaims(ctx context.Context, arg db.ListLapsedClaimsParams) ([]db.ListLapsedClaimsRow, error) {
+	return read(ctx, s, func(q *gen.Queries, now int64) ([]db.ListLapsedClaimsRow, error) {
+		rows, err := q.ListLapsedClaims(ctx, gen.ListLapsedClaimsParams{HeldBefore: now - arg.Age, MaxRows: int64(arg.MaxRows)})
+		return convert(rows, err, func(row gen.ListLapsedClaimsRow) db.ListLapsedClaimsRow {
+			return db.ListLapsedClaimsRow{
+				Tenant: row.Tenant, Scope: row.Scope, Key: row.Key, Epoch: row.Epoch, HeldUntil: instant(row.HeldUntil), Now: instant(now),
+			}
+		})
+	})
+}
+
 // ReadSurroundings implements db.Doctor. Its facts are SQLite's own; log_bytes is the size of the write-ahead log.
 func (s *Store) ReadSurroundings(ctx context.Context, _ db.ReadSurroundingsParams) ([]db.ReadSurroundingsRow, error) {
 	return read(ctx, s, func(q *gen.Queries, _ int64) ([]db.ReadSurroundingsRow, error) {

@@ -72,6 +72,58 @@ func compareKeys(a, b orderKey) int {
 	return cmp.Or(cmp.Compare(a.consumer, b.consumer), cmp.Compare(a.target, b.target), cmp.Compare(a.tenant, b.tenant), cmp.Compare(a.key, b.key))
 }
 
+// ReadHorizon implements db.Doctor. Who holds the stream back is a transaction without a name.
+func (s *Store) ReadHorizon(ctx context.Context) ([]db.ReadHorizonRow, error) {
+	return run(ctx, s, "ReadHorizon", nil, func(st *statement) []db.ReadHorizonRow {
+		row := db.ReadHorizonRow{Newest: st.purged.Position}
+		all, readable := st.events.sorted(byTransaction), st.stream()
+		if len(all) > 0 {
+			row.Newest = all[len(all)-1].Position
+		}
+		if len(all) > len(readable) {
+			row.Unread = st.now.Sub(all[len(readable)].RecordedAt).Microseconds()
+		}
+		return []db.ReadHorizonRow{row}
+	})
+}
+
+// ListReaders implements db.Doctor.
+func (s *Store) ListReaders(ctx context.Context, arg db.ListReadersParams) ([]db.ListReadersRow, error) {
+	return run(ctx, s, "ListReaders", arg, func(st *statement) []db.ListReadersRow {
+		rows := []db.ListReadersRow{}
+		for _, r := range st.readers.sorted(func(a, b tables.Reader) int { return cmp.Compare(a.Name, b.Name) }) {
+			if len(rows) == int(arg.MaxRows) || r.Name <= arg.AfterName {
+				continue
+			}
+			row := db.ListReadersRow{Name: r.Name, Position: r.Position, SavedAt: r.SavedAt, Standing: st.standing(db.ReadEventsParams{
+				Incarnation: r.Incarnation, AfterTransactionID: r.TransactionID, AfterPosition: r.Position, AfterDigest: r.Digest,
+			})}
+			place := tables.Event{TransactionID: r.TransactionID, Position: r.Position}
+			left := slices.DeleteFunc(st.stream(), func(e tables.Event) bool { return byTransaction(e, place) <= 0 })
+			if row.Standing == db.StandingGood && len(left) > 0 {
+				row.Behind = st.now.Sub(left[0].RecordedAt).Microseconds()
+			}
+			rows = append(rows, row)
+		}
+		return rows
+	})
+}
+
+// ListLapsedClaims implements db.Doctor.
+func (s *Store) ListLapsedClaims(ctx context.Context, arg db.ListLapsedClaimsParams) ([]db.ListLapsedClaimsRow, error) {
+	return run(ctx, s, "ListLapsedClaims", arg, func(st *statement) []db.ListLapsedClaimsRow {
+		rows := []db.ListLapsedClaimsRow{}
+		for _, c := range st.claims.sorted(func(a, b tables.Claim) int { return a.HeldUntil.Compare(b.HeldUntil) }) {
+			if len(rows) < int(arg.MaxRows) && c.State == db.ClaimHeld && !c.HeldUntil.After(after(st.now, -arg.Age)) {
+				rows = append(rows, db.ListLapsedClaimsRow{
+					Tenant: c.Tenant, Scope: c.Scope, Key: c.Key, Epoch: c.Epoch, HeldUntil: c.HeldUntil, Now: st.now,
+				})
+			}
+		}
+		return rows
+	})
+}
+
 // ReadSurroundings implements db.Doctor.
 func (s *Store) ReadSurroundings(ctx context.Context, arg db.ReadSurroundingsParams) ([]db.ReadSurroundingsRow, error) {
 	return run(ctx, s, "ReadSurroundings", arg, func(*statement) []db.ReadSurroundingsRow {

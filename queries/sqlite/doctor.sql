@@ -168,9 +168,50 @@ UNION ALL
 SELECT 'table', substr(t.name, 8), '' FROM sqlite_schema AS t WHERE t.type = 'table' AND t.name GLOB 'outbox_*'
 UNION ALL
 SELECT 'index', CAST(e.value AS TEXT), CASE WHEN i.name IS NULL THEN 'missing' ELSE 'valid' END
-FROM json_each('["audit_message", "claim_ended", "order_lease_message", "queue_due", "queue_order", "queue_parked", "settlement_undelivered", "worker_name"]') AS e
+FROM json_each('["audit_message", "claim_ended", "claim_held", "order_lease_message", "queue_due", "queue_order", "queue_parked", "settlement_undelivered", "worker_name"]') AS e
 LEFT JOIN sqlite_schema AS i ON i.type = 'index' AND i.name = 'outbox_' || e.value
 UNION ALL
 SELECT 'session', 'sees all', 'true'
 UNION ALL
 SELECT 'session', 'prepared transaction', '0';
+
+-- ReadHorizon gives the position of the newest event there is (0 = none was ever appended). All that is committed can be read, and a file has no
+-- sign that it was restored. Guard: none: it tells a place. Index: the primary keys. Locks: none.
+-- name: ReadHorizon :many
+SELECT CAST(COALESCE((SELECT MAX(e.position) FROM outbox_event AS e), i.purged_position) AS INTEGER) AS newest
+FROM outbox_incarnation AS i;
+
+-- ListReaders lists the named readers after a name, in the order of their names, with how they stand (standing): 0 the stream goes on there,
+-- 1 no such place, 2 what followed it was purged; and oldest, when the oldest event was recorded that a reader has not read (the longest time
+-- from now = there is none). Guard: none: it tells places. Index: the primary keys. Locks: none.
+-- name: ListReaders :many
+SELECT
+    r.name, r.position, r.saved_at,
+    CAST(CASE
+        WHEN r.incarnation <> i.id THEN 1
+        WHEN i.purged_position > r.position THEN 2
+        WHEN i.purged_position = r.position AND i.purged_digest = r.digest THEN 0
+        WHEN EXISTS (SELECT 1 FROM outbox_event AS e WHERE e.position = r.position AND e.digest = r.digest) THEN 0
+        ELSE 1
+    END AS INT16) AS standing,
+    CAST(COALESCE((
+        SELECT e.recorded_at
+        FROM outbox_event AS e
+        WHERE e.position > r.position
+        ORDER BY e.position
+        LIMIT 1
+    ), 9223372036854775807) AS INTEGER) AS oldest
+FROM outbox_reader AS r
+CROSS JOIN outbox_incarnation AS i
+WHERE r.name > CAST(sqlc.arg(after_name) AS TEXT)
+ORDER BY r.name
+LIMIT CAST(sqlc.arg(max_rows) AS INTEGER);
+
+-- ListLapsedClaims lists claims whose holder's time ran out before a time and that nobody took over since, the first to run out first.
+-- Guard: none: it tells no content but the key. Index: claim_held. Locks: none.
+-- name: ListLapsedClaims :many
+SELECT c.tenant, c.scope, c.key, c.epoch, c.held_until
+FROM outbox_claim AS c
+WHERE c.state = 0 AND c.held_until <= CAST(sqlc.arg(held_before) AS INTEGER)
+ORDER BY c.held_until
+LIMIT CAST(sqlc.arg(max_rows) AS INTEGER);

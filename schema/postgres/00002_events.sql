@@ -112,6 +112,9 @@ CREATE TABLE outbox.claim (
 -- Retention: what ended, oldest first.
 CREATE INDEX claim_ended ON outbox.claim (ended_at, tenant, scope, key) WHERE state <> 0;
 
+-- Claims whose holder let their time run out, and that nobody took.
+CREATE INDEX claim_held ON outbox.claim (held_until) WHERE state = 0;
+
 REVOKE ALL ON ALL TABLES IN SCHEMA outbox FROM PUBLIC;
 
 -- +goose Down

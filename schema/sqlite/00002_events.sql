@@ -97,6 +97,9 @@ CREATE TABLE outbox_claim (
 -- Retention: what ended, oldest first.
 CREATE INDEX outbox_claim_ended ON outbox_claim (ended_at, tenant, scope, key) WHERE state <> 0;
 
+-- Claims whose holder let their time run out, and that nobody took.
+CREATE INDEX outbox_claim_held ON outbox_claim (held_until) WHERE state = 0;
+
 -- +goose Down
 
 DROP TABLE outbox_claim;

@@ -273,6 +273,209 @@ func (q *Queries) ListHeads(ctx context.Context, db DBTX, arg ListHeadsParams) (
 	return items, nil
 }
 
+const listLapsedClaims = `-- name: ListLapsedClaims :many
+SELECT c.tenant, c.scope, c.key, c.epoch, c.held_until::timestamptz AS held_until, now()::timestamptz AS now
+FROM outbox.claim AS c
+WHERE c.state = 0 AND c.held_until <= now() - $1::bigint * interval '1 microsecond'
+ORDER BY c.held_until
+LIMIT $2::integer
+`
+
+type ListLapsedClaimsParams struct {
+	Age     int64
+	MaxRows int32
+}
+
+type ListLapsedClaimsRow struct {
+	Tenant    string
+	Scope     string
+	Key       string
+	Epoch     int64
+	HeldUntil time.Time
+	Now       time.Time
+}
+
+// ListLapsedClaims lists claims whose holder's time ran out more than age microseconds ago and that nobody took over since, the first to run
+// out first.
+// Guard: none: it tells no content but the key. Index: claim_held. Locks: none.
+func (q *Queries) ListLapsedClaims(ctx context.Context, db DBTX, arg ListLapsedClaimsParams) ([]ListLapsedClaimsRow, error) {
+	rows, err := db.Query(ctx, listLapsedClaims, arg.Age, arg.MaxRows)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	var items []ListLapsedClaimsRow
+	for rows.Next() {
+		var i ListLapsedClaimsRow
+		if err := rows.Scan(
+			&i.Tenant,
+			&i.Scope,
+			&i.Key,
+			&i.Epoch,
+			&i.HeldUntil,
+			&i.Now,
+		); err != nil {
+			return nil, err
+		}
+		items = append(items, i)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
+}
+
+const listReaders = `-- name: ListReaders :many
+SELECT
+    r.name, r.position, r.saved_at,
+    s.standing::smallint AS standing,
+    COALESCE((
+        SELECT (extract(epoch FROM clock_timestamp() - e.recorded_at) * 1000000)::bigint
+        FROM outbox.event AS e
+        WHERE (e.transaction_id, e.position) > (r.transaction_id, r.position)
+            AND e.transaction_id < i.base + pg_snapshot_xmin(pg_current_snapshot())::text::bigint
+            AND s.standing = 0
+        ORDER BY e.transaction_id, e.position
+        LIMIT 1
+    ), 0)::bigint AS behind
+FROM outbox.reader AS r
+INNER JOIN outbox.incarnation AS i ON i.one
+CROSS JOIN LATERAL (
+    SELECT
+        CASE
+            WHEN r.incarnation <> i.id OR i.written_by <> i.xmin::text::bigint THEN 1
+            WHEN (i.purged_transaction_id, i.purged_position) > (r.transaction_id, r.position) THEN 2
+            WHEN i.purged_position = r.position AND i.purged_digest = r.digest THEN 0
+            -- By its place alone: digests are content, which viewers do not see.
+            WHEN EXISTS (
+                SELECT FROM outbox.event AS e WHERE e.position = r.position AND e.transaction_id = r.transaction_id
+            ) THEN 0
+            ELSE 1
+        END AS standing
+    OFFSET 0
+) AS s
+WHERE r.name > $1::text
+ORDER BY r.name
+LIMIT $2::integer
+`
+
+type ListReadersParams struct {
+	AfterName string
+	MaxRows   int32
+}
+
+type ListReadersRow struct {
+	Name     string
+	Position int64
+	SavedAt  time.Time
+	Standing int16
+	Behind   int64
+}
+
+// ListReaders lists the named readers after a name, in the order of their names, with how they stand (standing): 0 the stream goes on there,
+// 1 no such place, or none any more once a restored stream is adopted, 2 what followed it was purged; and behind, the age in microseconds of
+// the oldest event that a reader could read and has not (0 = there is none).
+// Guard: none: it tells places. Index: reader_pkey, incarnation_pkey, event_order. Locks: none.
+func (q *Queries) ListReaders(ctx context.Context, db DBTX, arg ListReadersParams) ([]ListReadersRow, error) {
+	rows, err := db.Query(ctx, listReaders, arg.AfterName, arg.MaxRows)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	var items []ListReadersRow
+	for rows.Next() {
+		var i ListReadersRow
+		if err := rows.Scan(
+			&i.Name,
+			&i.Position,
+			&i.SavedAt,
+			&i.Standing,
+			&i.Behind,
+		); err != nil {
+			return nil, err
+		}
+		items = append(items, i)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
+}
+
+const readHorizon = `-- name: ReadHorizon :many
+SELECT
+    COALESCE(
+        (SELECT e.position FROM outbox.event AS e ORDER BY e.transaction_id DESC, e.position DESC LIMIT 1),
+        i.purged_position
+    )::bigint AS newest,
+    COALESCE((
+        SELECT (extract(epoch FROM clock_timestamp() - e.recorded_at) * 1000000)::bigint
+        FROM outbox.event AS e
+        WHERE e.transaction_id >= i.base + pg_snapshot_xmin(pg_current_snapshot())::text::bigint AND i.written_by = i.xmin::text::bigint
+        ORDER BY e.transaction_id, e.position
+        LIMIT 1
+    ), 0)::bigint AS unread,
+    (i.written_by <> i.xmin::text::bigint)::boolean AS restored,
+    COALESCE(o.holder, '')::text AS holder,
+    COALESCE((extract(epoch FROM clock_timestamp() - o.since) * 1000000)::bigint, 0)::bigint AS held
+FROM outbox.incarnation AS i
+LEFT JOIN LATERAL (
+    SELECT h.holder, h.since
+    FROM (
+        SELECT
+            a.backend_xid AS xid,
+            'pid ' || a.pid || ' in database ' || (SELECT d.datname FROM pg_catalog.pg_database AS d WHERE d.oid = a.datid) AS holder,
+            a.xact_start AS since
+        FROM pg_catalog.pg_stat_activity AS a
+        UNION ALL
+        SELECT p.transaction, 'the prepared transaction ' || p.gid, p.prepared
+        FROM pg_catalog.pg_prepared_xacts AS p
+    ) AS h
+    WHERE h.xid = pg_snapshot_xmin(pg_current_snapshot())::xid
+    LIMIT 1
+) AS o ON true
+WHERE i.one
+`
+
+type ReadHorizonRow struct {
+	Newest   int64
+	Unread   int64
+	Restored bool
+	Holder   string
+	Held     int64
+}
+
+// ReadHorizon says how far the stream can be read: the position of the newest event there is (0 = none was ever appended); the age in
+// microseconds of the oldest that nobody can read yet (0 = all can); whether the tables were restored from a dump and nobody has adopted the
+// stream yet; and the oldest transaction that has written, which is what holds events back: who it is, in words, and its age in microseconds. It
+// may be another database's. Where none does, or the role may not see it, the words are empty.
+// Guard: none: it tells a place. Index: event_order, incarnation_pkey. Locks: none.
+func (q *Queries) ReadHorizon(ctx context.Context, db DBTX) ([]ReadHorizonRow, error) {
+	rows, err := db.Query(ctx, readHorizon)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	var items []ReadHorizonRow
+	for rows.Next() {
+		var i ReadHorizonRow
+		if err := rows.Scan(
+			&i.Newest,
+			&i.Unread,
+			&i.Restored,
+			&i.Holder,
+			&i.Held,
+		); err != nil {
+			return nil, err
+		}
+		items = append(items, i)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
+}
+
 const readSurroundings = `-- name: ReadSurroundings :many
 
 WITH relation AS (
@@ -296,8 +499,9 @@ UNION ALL
 SELECT 'index', COALESCE(e.name, i.name), COALESCE(i.state, 'missing')
 FROM (
     VALUES
-        ('audit_message'), ('audit_pkey'), ('message_key_unique'), ('message_pkey'), ('order_lease_message'), ('order_lease_pkey'),
-        ('pause_pkey'), ('queue_due'), ('queue_order'), ('queue_parked'), ('queue_pkey'), ('schema_version_pkey'),
+        ('audit_message'), ('audit_pkey'), ('claim_ended'), ('claim_held'), ('claim_pkey'), ('event_id_unique'), ('event_order'),
+        ('event_pkey'), ('incarnation_pkey'), ('message_key_unique'), ('message_pkey'), ('order_lease_message'), ('order_lease_pkey'),
+        ('pause_pkey'), ('queue_due'), ('queue_order'), ('queue_parked'), ('queue_pkey'), ('reader_pkey'), ('schema_version_pkey'),
         ('settlement_pkey'), ('settlement_undelivered'), ('worker_name'), ('worker_pkey')
 ) AS e (name)
 FULL JOIN (

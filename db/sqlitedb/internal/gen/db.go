@@ -120,6 +120,9 @@ func Prepare(ctx context.Context, db DBTX) (*Queries, error) {
 	if q.listHeadsStmt, err = db.PrepareContext(ctx, listHeads); err != nil {
 		return nil, fmt.Errorf("error preparing query ListHeads: %w", err)
 	}
+	if q.listLapsedClaimsStmt, err = db.PrepareContext(ctx, listLapsedClaims); err != nil {
+		return nil, fmt.Errorf("error preparing query ListLapsedClaims: %w", err)
+	}
 	if q.listOpenStmt, err = db.PrepareContext(ctx, listOpen); err != nil {
 		return nil, fmt.Errorf("error preparing query ListOpen: %w", err)
 	}
@@ -128,6 +131,9 @@ func Prepare(ctx context.Context, db DBTX) (*Queries, error) {
 	}
 	if q.listPausesStmt, err = db.PrepareContext(ctx, listPauses); err != nil {
 		return nil, fmt.Errorf("error preparing query ListPauses: %w", err)
+	}
+	if q.listReadersStmt, err = db.PrepareContext(ctx, listReaders); err != nil {
+		return nil, fmt.Errorf("error preparing query ListReaders: %w", err)
 	}
 	if q.listUndeliveredStmt, err = db.PrepareContext(ctx, listUndelivered); err != nil {
 		return nil, fmt.Errorf("error preparing query ListUndelivered: %w", err)
@@ -221,6 +227,9 @@ func Prepare(ctx context.Context, db DBTX) (*Queries, error) {
 	}
 	if q.readHealthStmt, err = db.PrepareContext(ctx, readHealth); err != nil {
 		return nil, fmt.Errorf("error preparing query ReadHealth: %w", err)
+	}
+	if q.readHorizonStmt, err = db.PrepareContext(ctx, readHorizon); err != nil {
+		return nil, fmt.Errorf("error preparing query ReadHorizon: %w", err)
 	}
 	if q.readSourceStmt, err = db.PrepareContext(ctx, readSource); err != nil {
 		return nil, fmt.Errorf("error preparing query ReadSource: %w", err)
@@ -474,6 +483,11 @@ func (q *Queries) Close() error {
 			err = fmt.Errorf("error closing listHeadsStmt: %w", cerr)
 		}
 	}
+	if q.listLapsedClaimsStmt != nil {
+		if cerr := q.listLapsedClaimsStmt.Close(); cerr != nil {
+			err = fmt.Errorf("error closing listLapsedClaimsStmt: %w", cerr)
+		}
+	}
 	if q.listOpenStmt != nil {
 		if cerr := q.listOpenStmt.Close(); cerr != nil {
 			err = fmt.Errorf("error closing listOpenStmt: %w", cerr)
@@ -487,6 +501,11 @@ func (q *Queries) Close() error {
 	if q.listPausesStmt != nil {
 		if cerr := q.listPausesStmt.Close(); cerr != nil {
 			err = fmt.Errorf("error closing listPausesStmt: %w", cerr)
+		}
+	}
+	if q.listReadersStmt != nil {
+		if cerr := q.listReadersStmt.Close(); cerr != nil {
+			err = fmt.Errorf("error closing listReadersStmt: %w", cerr)
 		}
 	}
 	if q.listUndeliveredStmt != nil {
@@ -642,6 +661,11 @@ func (q *Queries) Close() error {
 	if q.readHealthStmt != nil {
 		if cerr := q.readHealthStmt.Close(); cerr != nil {
 			err = fmt.Errorf("error closing readHealthStmt: %w", cerr)
+		}
+	}
+	if q.readHorizonStmt != nil {
+		if cerr := q.readHorizonStmt.Close(); cerr != nil {
+			err = fmt.Errorf("error closing readHorizonStmt: %w", cerr)
 		}
 	}
 	if q.readSourceStmt != nil {
@@ -860,9 +884,11 @@ type Queries struct {
 	listDeliveredStmt        *sql.Stmt
 	listDeliveredBoundStmt   *sql.Stmt
 	listHeadsStmt            *sql.Stmt
+	listLapsedClaimsStmt     *sql.Stmt
 	listOpenStmt             *sql.Stmt
 	listOpenBoundStmt        *sql.Stmt
 	listPausesStmt           *sql.Stmt
+	listReadersStmt          *sql.Stmt
 	listUndeliveredStmt      *sql.Stmt
 	listUndeliveredBoundStmt *sql.Stmt
 	moveBoundStmt            *sql.Stmt
@@ -894,6 +920,7 @@ type Queries struct {
 	readEventsBoundStmt      *sql.Stmt
 	readEventsFromStmt       *sql.Stmt
 	readHealthStmt           *sql.Stmt
+	readHorizonStmt          *sql.Stmt
 	readSourceStmt           *sql.Stmt
 	readSurroundingsStmt     *sql.Stmt
 	readVersionStmt          *sql.Stmt
@@ -961,9 +988,11 @@ func (q *Queries) WithTx(tx *sql.Tx) *Queries {
 		listDeliveredStmt:        q.listDeliveredStmt,
 		listDeliveredBoundStmt:   q.listDeliveredBoundStmt,
 		listHeadsStmt:            q.listHeadsStmt,
+		listLapsedClaimsStmt:     q.listLapsedClaimsStmt,
 		listOpenStmt:             q.listOpenStmt,
 		listOpenBoundStmt:        q.listOpenBoundStmt,
 		listPausesStmt:           q.listPausesStmt,
+		listReadersStmt:          q.listReadersStmt,
 		listUndeliveredStmt:      q.listUndeliveredStmt,
 		listUndeliveredBoundStmt: q.listUndeliveredBoundStmt,
 		moveBoundStmt:            q.moveBoundStmt,
@@ -995,6 +1024,7 @@ func (q *Queries) WithTx(tx *sql.Tx) *Queries {
 		readEventsBoundStmt:      q.readEventsBoundStmt,
 		readEventsFromStmt:       q.readEventsFromStmt,
 		readHealthStmt:           q.readHealthStmt,
+		readHorizonStmt:          q.readHorizonStmt,
 		readSourceStmt:           q.readSourceStmt,
 		readSurroundingsStmt:     q.readSurroundingsStmt,
 		readVersionStmt:          q.readVersionStmt,

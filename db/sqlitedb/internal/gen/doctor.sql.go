@@ -294,6 +294,157 @@ func (q *Queries) ListHeads(ctx context.Context, arg ListHeadsParams) ([]ListHea
 	return items, nil
 }
 
+const listLapsedClaims = `-- name: ListLapsedClaims :many
+SELECT c.tenant, c.scope, c.key, c.epoch, c.held_until
+FROM outbox_claim AS c
+WHERE c.state = 0 AND c.held_until <= CAST(?1 AS INTEGER)
+ORDER BY c.held_until
+LIMIT CAST(?2 AS INTEGER)
+`
+
+type ListLapsedClaimsParams struct {
+	HeldBefore int64
+	MaxRows    int64
+}
+
+type ListLapsedClaimsRow struct {
+	Tenant    string
+	Scope     string
+	Key       string
+	Epoch     int64
+	HeldUntil int64
+}
+
+// ListLapsedClaims lists claims whose holder's time ran out before a time and that nobody took over since, the first to run out first.
+// Guard: none: it tells no content but the key. Index: claim_held. Locks: none.
+func (q *Queries) ListLapsedClaims(ctx context.Context, arg ListLapsedClaimsParams) ([]ListLapsedClaimsRow, error) {
+	rows, err := q.query(ctx, q.listLapsedClaimsStmt, listLapsedClaims, arg.HeldBefore, arg.MaxRows)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	var items []ListLapsedClaimsRow
+	for rows.Next() {
+		var i ListLapsedClaimsRow
+		if err := rows.Scan(
+			&i.Tenant,
+			&i.Scope,
+			&i.Key,
+			&i.Epoch,
+			&i.HeldUntil,
+		); err != nil {
+			return nil, err
+		}
+		items = append(items, i)
+	}
+	if err := rows.Close(); err != nil {
+		return nil, err
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
+}
+
+const listReaders = `-- name: ListReaders :many
+SELECT
+    r.name, r.position, r.saved_at,
+    CAST(CASE
+        WHEN r.incarnation <> i.id THEN 1
+        WHEN i.purged_position > r.position THEN 2
+        WHEN i.purged_position = r.position AND i.purged_digest = r.digest THEN 0
+        WHEN EXISTS (SELECT 1 FROM outbox_event AS e WHERE e.position = r.position AND e.digest = r.digest) THEN 0
+        ELSE 1
+    END AS INT16) AS standing,
+    CAST(COALESCE((
+        SELECT e.recorded_at
+        FROM outbox_event AS e
+        WHERE e.position > r.position
+        ORDER BY e.position
+        LIMIT 1
+    ), 9223372036854775807) AS INTEGER) AS oldest
+FROM outbox_reader AS r
+CROSS JOIN outbox_incarnation AS i
+WHERE r.name > CAST(?1 AS TEXT)
+ORDER BY r.name
+LIMIT CAST(?2 AS INTEGER)
+`
+
+type ListReadersParams struct {
+	AfterName string
+	MaxRows   int64
+}
+
+type ListReadersRow struct {
+	Name     string
+	Position int64
+	SavedAt  int64
+	Standing int16
+	Oldest   int64
+}
+
+// ListReaders lists the named readers after a name, in the order of their names, with how they stand (standing): 0 the stream goes on there,
+// 1 no such place, 2 what followed it was purged; and oldest, when the oldest event was recorded that a reader has not read (the longest time
+// from now = there is none). Guard: none: it tells places. Index: the primary keys. Locks: none.
+func (q *Queries) ListReaders(ctx context.Context, arg ListReadersParams) ([]ListReadersRow, error) {
+	rows, err := q.query(ctx, q.listReadersStmt, listReaders, arg.AfterName, arg.MaxRows)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	var items []ListReadersRow
+	for rows.Next() {
+		var i ListReadersRow
+		if err := rows.Scan(
+			&i.Name,
+			&i.Position,
+			&i.SavedAt,
+			&i.Standing,
+			&i.Oldest,
+		); err != nil {
+			return nil, err
+		}
+		items = append(items, i)
+	}
+	if err := rows.Close(); err != nil {
+		return nil, err
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
+}
+
+const readHorizon = `-- name: ReadHorizon :many
+SELECT CAST(COALESCE((SELECT MAX(e.position) FROM outbox_event AS e), i.purged_position) AS INTEGER) AS newest
+FROM outbox_incarnation AS i
+`
+
+// ReadHorizon gives the position of the newest event there is (0 = none was ever appended). All that is committed can be read, and a file has no
+// sign that it was restored. Guard: none: it tells a place. Index: the primary keys. Locks: none.
+func (q *Queries) ReadHorizon(ctx context.Context) ([]int64, error) {
+	rows, err := q.query(ctx, q.readHorizonStmt, readHorizon)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	var items []int64
+	for rows.Next() {
+		var newest int64
+		if err := rows.Scan(&newest); err != nil {
+			return nil, err
+		}
+		items = append(items, newest)
+	}
+	if err := rows.Close(); err != nil {
+		return nil, err
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
+}
+
 const readSurroundings = `-- name: ReadSurroundings :many
 SELECT 'setting' AS section, 'server_version' AS name, CAST('SQLite ' || sqlite_version() AS TEXT) AS value
 UNION ALL
@@ -318,7 +469,7 @@ UNION ALL
 SELECT 'table', substr(t.name, 8), '' FROM sqlite_schema AS t WHERE t.type = 'table' AND t.name GLOB 'outbox_*'
 UNION ALL
 SELECT 'index', CAST(e.value AS TEXT), CASE WHEN i.name IS NULL THEN 'missing' ELSE 'valid' END
-FROM json_each('["audit_message", "claim_ended", "order_lease_message", "queue_due", "queue_order", "queue_parked", "settlement_undelivered", "worker_name"]') AS e
+FROM json_each('["audit_message", "claim_ended", "claim_held", "order_lease_message", "queue_due", "queue_order", "queue_parked", "settlement_undelivered", "worker_name"]') AS e
 LEFT JOIN sqlite_schema AS i ON i.type = 'index' AND i.name = 'outbox_' || e.value
 UNION ALL
 SELECT 'session', 'sees all', 'true'
