@@ -99,7 +99,7 @@ func (d *doctor) upkeep(context.Context) ([]finding, error) {
 			at, details = levelCritical, append(details, name+" is off: finished rows are never cleaned up")
 		}
 	}
-	for _, table := range []string{"message", "queue", "order_lease", "settlement"} {
+	for _, table := range []string{"message", "queue", "order_lease", "settlement", "event", "claim"} {
 		switch options := storageParameters(d.facts["table"][table]); {
 		case slices.Contains([]string{"off", "false", "no", "0"}, options["autovacuum_enabled"]):
 			at, details = levelCritical, append(details, "it is off for the table "+table)

@@ -18,10 +18,11 @@ func newStatus() *cobra.Command {
 		Use:   "status",
 		Short: "Show what waits, what went wrong and what slows the queue down",
 		Long: `Show what waits, lane by lane, with the age of the oldest due message; what is parked, dead, cancelled or
-expired; which lanes are paused; and what slows a queue down: an old snapshot and dead rows.
+expired; which lanes are paused; what slows a queue down: an old snapshot and dead rows; and of events whether all can
+be read, and how far the named readers are behind.
 
 Counting stops at 10,000 ("10,000+"), so that status is cheap whatever the size. Dead, cancelled and expired are
-counted over all tenants.`,
+counted over all tenants, and events and readers are of all.`,
 		Example: `  fencepost status
   fencepost status --tenant acme
   fencepost status --json | jq '.lanes[] | select(.age_seconds > 60)'`,
@@ -42,6 +43,11 @@ counted over all tenants.`,
 			}
 			r := newStatusReport(c.schema, stats, pauses)
 			r.File = fileOf(box.Store())
+			stream, err := readStream(ctx, box.Store())
+			if err != nil {
+				return err
+			}
+			r.Events = newStreamStatus(stream)
 			return output(cmd, r)
 		})
 	}
@@ -68,6 +74,7 @@ type statusReport struct {
 	Pauses        []pauseStatus  `json:"pauses"`
 	Snapshot      snapshotStatus `json:"oldest_snapshot"`
 	DeadRows      deadRowStatus  `json:"dead_rows"`
+	Events        streamStatus   `json:"events"`
 }
 
 type laneStatus struct {
@@ -219,9 +226,14 @@ func (r statusReport) text(p *page) {
 		pause.text(p)
 	}
 	if isSQLite(r.ServerVersion) {
+		if r.Events.Newest != "0" {
+			p.linef("")
+		}
+		r.Events.text(p)
 		return
 	}
 	p.linef("")
+	r.Events.text(p)
 	p.levelLinef(r.Snapshot.Level, "oldest snapshot %s: an old one keeps finished rows from being cleaned up", age(r.Snapshot.age))
 	p.levelLinef(r.DeadRows.Level, "dead rows %s beside %s live ones in the queue", thousands(r.DeadRows.Dead), thousands(r.DeadRows.Live))
 }
