@@ -138,8 +138,11 @@ const (
 // FirstPriority stands before every priority where a listing of lanes starts.
 const FirstPriority = -32769
 
-// The versions of the schema that the statements in queries/ work with.
+// The versions of the schema that the statements in queries/ work with: from OldestSchema on, up to NewestSchema, which is the newest that this
+// release knows, and beyond it all below RefusedSchema. A migration below that number only adds: what older releases read and write is still
+// there and means the same, so that they may run beside newer ones, as in a rolling upgrade. One that does more takes the next round hundred.
 const (
-	OldestSchema = 2
-	NewestSchema = 2
+	OldestSchema  = 2
+	NewestSchema  = 2
+	RefusedSchema = 100
 )

@@ -8,8 +8,8 @@ import (
 	"github.com/fencepost-go/fencepost/db"
 )
 
-// CheckSchema compares the tables with what this program works with. It answers ErrSchemaTooOld, ErrSchemaTooNew or db.ErrNoSchema, which
-// say what to do. A program should call it before it enqueues; a sender does before its first lease.
+// CheckSchema compares the tables with what this program works with, which are newer ones, too, if migrations only added to them. It answers
+// ErrSchemaTooOld, ErrSchemaTooNew or db.ErrNoSchema, which say what to do. A program should call it before it enqueues; a sender does before its first lease.
 func (b *Box) CheckSchema(ctx context.Context) error {
 	if err := ctx.Err(); err != nil {
 		return failed("check schema", err)
@@ -24,9 +24,9 @@ func (b *Box) CheckSchema(ctx context.Context) error {
 	case versions[0] < oldest:
 		return failed("check schema", fmt.Errorf("%w: schema %q is at version %d, this program needs at least %d: %s",
 			ErrSchemaTooOld, b.store.Schema(), versions[0], oldest, b.migrate()))
-	case versions[0] > newest:
-		return failed("check schema", fmt.Errorf("%w: schema %q is at version %d, this program knows up to %d: run a newer release of it",
-			ErrSchemaTooNew, b.store.Schema(), versions[0], newest))
+	case versions[0] >= db.RefusedSchema:
+		return failed("check schema", fmt.Errorf("%w: schema %q is at version %d, this program knows up to %d and works below %d: run a newer release of it",
+			ErrSchemaTooNew, b.store.Schema(), versions[0], newest, db.RefusedSchema))
 	}
 	return nil
 }

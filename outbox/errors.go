@@ -18,7 +18,7 @@ var (
 	ErrNotFound = errors.New("no such message in this scope")
 	// ErrSchemaTooOld: the tables are older than this program needs. Retry after the migration.
 	ErrSchemaTooOld = errors.New("schema is too old")
-	// ErrSchemaTooNew: the tables are newer than this program knows. Not retryable; run a newer program.
+	// ErrSchemaTooNew: the tables are newer than this program works with. Not retryable; run a newer program.
 	ErrSchemaTooNew = errors.New("schema is too new")
 )
 

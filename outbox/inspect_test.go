@@ -235,7 +235,10 @@ func TestExpireUnleased(t *testing.T) {
 
 func TestCheckSchema(t *testing.T) {
 	t.Parallel()
-	for version, want := range map[int64]error{0: nil, -1: ErrSchemaTooOld, 1 << 40: ErrSchemaTooNew} {
+	for version, want := range map[int64]error{
+		0: nil, -1: ErrSchemaTooOld, db.OldestSchema - 1: ErrSchemaTooOld, db.NewestSchema + 1: nil, db.RefusedSchema - 1: nil,
+		db.RefusedSchema: ErrSchemaTooNew, 1 << 40: ErrSchemaTooNew,
+	} {
 		box, err := New(memdb.New(memdb.Config{Version: version}), Config{})
 		if err != nil {
 			t.Fatal(err)

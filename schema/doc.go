@@ -21,7 +21,9 @@
 // A statement that changes a table waits for those who use it, and everybody else queues up behind it. So each wait of a
 // migration ends after Config.LockTimeout with an [ErrBlocked] that names who was in the way. Each migration is one
 // transaction: a failed one has changed nothing, and calling again goes on where it stopped. The comment at the top of a
-// migration says which tables it locks and whether older programs may keep running beside it.
+// migration says which tables it locks and whether older programs may keep running beside it. Its number says so, too: one
+// below the next round hundred only adds, and programs that do not know it go on, Up included; one that takes more away than that
+// is numbered by the hundred, and they refuse it (db.RefusedSchema).
 //
 // # SQLite
 //

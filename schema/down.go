@@ -44,7 +44,7 @@ func (in *installation) checkInstalled(ctx context.Context, db database.DBTxConn
 	if err != nil {
 		return err
 	}
-	return in.refuseNewer(ctx, db)
+	return in.refuseNewer(ctx, db, false)
 }
 
 // remove undoes bootstrap.

@@ -164,7 +164,7 @@ func TestSQLiteStatus(t *testing.T) {
 		}
 		up(t, db, file)
 	}
-	execute(t, db, "INSERT INTO outbox_schema_version (version_id, is_applied, tstamp) VALUES (99, 1, 0)")
+	execute(t, db, "INSERT INTO outbox_schema_version (version_id, is_applied, tstamp) VALUES (100, 1, 0)")
 	before := dumpFile(t, db)
 	for call, err := range map[string]error{
 		"up":   schema.Up(t.Context(), db, file),

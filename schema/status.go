@@ -10,6 +10,8 @@ import (
 	"time"
 
 	"github.com/pressly/goose/v3/database"
+
+	"github.com/fencepost-go/fencepost/db"
 )
 
 // Migration is one migration and whether a database has it.
@@ -87,8 +89,8 @@ func (in *installation) inspect(ctx context.Context, db database.DBTxConn) (hasS
 	return hasSchema, hasVersions, err
 }
 
-// refuseNewer returns ErrTooNew for a schema that this program does not know.
-func (in *installation) refuseNewer(ctx context.Context, db database.DBTxConn) error {
+// refuseNewer returns ErrTooNew for a schema that this program does not know, unless it is one that migrations only added to.
+func (in *installation) refuseNewer(ctx context.Context, db database.DBTxConn, added bool) error {
 	sources, err := in.sources()
 	if err != nil {
 		return err
@@ -97,8 +99,11 @@ func (in *installation) refuseNewer(ctx context.Context, db database.DBTxConn) e
 	if err := db.QueryRowContext(ctx, in.statement("NewestVersion")).Scan(&version); err != nil {
 		return err
 	}
-	if newest := sources[len(sources)-1].version; version.Int64 > newest {
+	if newest := sources[len(sources)-1].version; version.Int64 > newest && !(added && onlyAdds(version.Int64)) {
 		return fmt.Errorf("%w: it has version %d, and this program knows none above %d", ErrTooNew, version.Int64, newest)
 	}
 	return nil
 }
+
+// onlyAdds reports whether this program works with the version, whether it knows it or not.
+func onlyAdds(version int64) bool { return version < db.RefusedSchema }

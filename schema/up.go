@@ -11,12 +11,12 @@ import (
 	"github.com/pressly/goose/v3/database"
 )
 
-// ErrTooNew says that a newer release of fencepost has migrated the schema further than this one knows. The error that
-// wraps it names both versions. Retrying does not help: this program must be upgraded first.
+// ErrTooNew says that a newer release of fencepost has migrated the schema further than this one works with, or, in Down, knows. The error
+// that wraps it names both versions. Retrying does not help: this program must be upgraded first.
 var ErrTooNew = errors.New("the schema is newer than this program")
 
 // Up brings the schema to the newest version. It creates what is missing, schema included, and where nothing is missing it
-// only looks. A database in another encoding than UTF8 is refused. It may be called by any number of processes at once and takes two
+// only looks; a newer schema that this program works with, since migrations only added to it, is left as it is. A database in another encoding than UTF8 is refused. It may be called by any number of processes at once and takes two
 // connections of the pool, on SQLite one.
 func Up(ctx context.Context, db *sql.DB, config Config) error {
 	in, err := open(db, config)
@@ -40,7 +40,7 @@ func (in *installation) up(ctx context.Context) error {
 			return err
 		}
 		migrations, err := in.status(ctx, db)
-		current = !slices.ContainsFunc(migrations, func(m Migration) bool { return m.AppliedAt.IsZero() || m.Name == "" })
+		current = !slices.ContainsFunc(migrations, func(m Migration) bool { return m.AppliedAt.IsZero() || m.Name == "" && !onlyAdds(m.Version) })
 		return err
 	})
 	// Current is the usual case at a start: replicas need not queue up for the lock then, each with a connection.
@@ -76,7 +76,7 @@ func (in *installation) bootstrap(ctx context.Context, db database.DBTxConn) err
 			return err
 		}
 	}
-	return in.refuseNewer(ctx, db)
+	return in.refuseNewer(ctx, db, true)
 }
 
 // migrations is a call of goose.

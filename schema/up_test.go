@@ -222,15 +222,30 @@ func TestStatus(t *testing.T) {
 func TestNewerSchemaIsRefused(t *testing.T) {
 	t.Parallel()
 	db := connect(t, pgtest.New(t))
-	execute(t, db, "INSERT INTO outbox.schema_version (version_id, is_applied) VALUES (99, true)")
+	execute(t, db, "INSERT INTO outbox.schema_version (version_id, is_applied) VALUES (100, true)")
 	before := dump(t, db, "outbox")
 	for call, err := range map[string]error{
 		"up":   schema.Up(t.Context(), db, schema.Config{}),
 		"down": schema.Down(t.Context(), db, schema.Config{}, 0),
 	} {
-		if !errors.Is(err, schema.ErrTooNew) || !strings.Contains(err.Error(), "version 99") || !strings.Contains(err.Error(), fmt.Sprintf("above %d", schema.Newest())) {
+		if !errors.Is(err, schema.ErrTooNew) || !strings.Contains(err.Error(), "version 100") || !strings.Contains(err.Error(), fmt.Sprintf("above %d", schema.Newest())) {
 			t.Errorf("%s: %v", call, err)
 		}
+	}
+	equalDumps(t, dump(t, db, "outbox"), before)
+}
+
+// Beside a newer program whose migration only added, an older one starts as ever. It does not take back what it does not know.
+func TestNewerSchemaThatOnlyAdds(t *testing.T) {
+	t.Parallel()
+	db := connect(t, pgtest.New(t))
+	if err := schema.UpFiles(t.Context(), db, schema.Config{}, next()); err != nil {
+		t.Fatal(err)
+	}
+	before := dump(t, db, "outbox")
+	up(t, db, schema.Config{})
+	if err := schema.Down(t.Context(), db, schema.Config{}, 0); !errors.Is(err, schema.ErrTooNew) {
+		t.Errorf("down: %v", err)
 	}
 	equalDumps(t, dump(t, db, "outbox"), before)
 }

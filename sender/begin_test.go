@@ -13,7 +13,7 @@ import (
 )
 
 func TestSchemaThatDoesNotFit(t *testing.T) {
-	inBubbleOver(t, memdb.Config{Version: 99}, outbox.Policy{}, func(b *bench) {
+	inBubbleOver(t, memdb.Config{Version: db.RefusedSchema}, outbox.Policy{}, func(b *bench) {
 		if err := b.sender(Config{Handlers: doing(succeed)}).Run(b.Context()); !errors.Is(err, outbox.ErrSchemaTooNew) {
 			b.Errorf("got %v", err)
 		}

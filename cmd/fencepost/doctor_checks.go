@@ -29,6 +29,9 @@ func (d *doctor) version(ctx context.Context) ([]finding, error) {
 	if versions[0] < newest {
 		return []finding{found("schema", levelWarning, "version %d works, %d is there: fencepost migrate", versions[0], newest)}, nil
 	}
+	if versions[0] > newest {
+		return []finding{found("schema", levelOK, "version %d, which only adds to what this program knows (%d)", versions[0], newest)}, nil
+	}
 	return []finding{found("schema", levelOK, "version %d, the newest", versions[0])}, nil
 }
 

@@ -44,5 +44,5 @@ func readVersion() versionReport {
 
 func (v versionReport) text(p *page) {
 	p.linef("fencepost %s, %s", v.Version, v.Go)
-	p.linef("works with schema versions %d to %d", v.OldestSchema, v.NewestSchema)
+	p.linef("works with schema versions %d to %d, of which it knows those up to %d", v.OldestSchema, db.RefusedSchema-1, v.NewestSchema)
 }
