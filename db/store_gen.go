@@ -158,9 +158,12 @@ type Purger interface {
 	// Guard: lock, scope, strictly older than the cut-off. Index: audit_pkey. Locks: the janitor's, then the audit rows.
 	PurgeAudit(ctx context.Context, arg PurgeAuditParams) ([]PurgeAuditRow, error)
 
-	// PurgeClaims removes claims that ended more than keep microseconds ago, oldest first, looking at those that ended after a place, at most
-	// max_rows of them. It returns the last place it looked at and how many it removed there and before; nothing when there was none to look at.
-	// Guard: lock, scope, ended, strictly older than the cut-off. Index: claim_ended, claim_pkey. Locks: the janitor's, then claim rows.
+	// PurgeClaims removes claims that ended, or whose holder's time ran out, more than keep microseconds ago, oldest first, looking at those after a
+	// place, at most max_rows of them. It returns the last place it looked at and how many it removed there and before; nothing when there was none to
+	// look at. A receipt stays while its event may still be delivered: as long as the bus's message of it, whose key is that of package events, is open,
+	// or dead and may be replayed.
+	// Guard: lock, scope, not held, strictly older than the cut-off, message. Index: claim_over, claim_pkey, message_key_unique, settlement_pkey. Locks:
+	// the janitor's, then claim rows.
 	PurgeClaims(ctx context.Context, arg PurgeClaimsParams) ([]PurgeClaimsRow, error)
 
 	// PurgeDelivered removes delivered messages settled more than keep microseconds ago, oldest id first, looking at the settlements above
@@ -794,7 +797,7 @@ type PurgeClaimsParams struct {
 
 // PurgeClaimsRow is a row that PurgeClaims returns.
 type PurgeClaimsRow struct {
-	EndedAt time.Time
+	OverAt  time.Time
 	Tenant  string
 	Scope   string
 	Key     string

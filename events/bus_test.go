@@ -14,7 +14,6 @@ import (
 	"github.com/fencepost-go/fencepost/events"
 	"github.com/fencepost-go/fencepost/internal/memdb"
 	"github.com/fencepost-go/fencepost/outbox"
-	"github.com/fencepost-go/fencepost/sender"
 )
 
 // A busRig is a bus in memory whose handlers note their calls.
@@ -384,55 +383,4 @@ func TestBusNeedsConnections(t *testing.T) {
 			t.Errorf("%d slots: %v", slots, err)
 		}
 	}
-}
-
-// A handler that is out of time loses its transaction and its turn, and no other does: it would hold back every reader of the stream.
-func TestBusTimeout(t *testing.T) {
-	t.Parallel()
-	onDrivers(t, func(r *rig) {
-		l := r.log(events.Config{Subscriptions: []events.Subscription{events.ToBus("shop")}})
-		bus, err := events.NewBus(l, "shop", events.BusConfig{Timeout: 200 * time.Millisecond, Retries: events.NoRetries})
-		if err != nil {
-			r.Fatal(err)
-		}
-		causes := make(chan error, 2)
-		err = errors.Join(
-			bus.Subscribe("slow", func(ctx context.Context, tx db.Tx, e events.Event) error {
-				err := r.handler("slow")(ctx, tx, e)
-				<-ctx.Done()
-				causes <- context.Cause(ctx)
-				return err // nil: it says that it is done
-			}),
-			bus.SubscribeBeside("slow beside", func(ctx context.Context, _ events.Event) error {
-				<-ctx.Done()
-				causes <- context.Cause(ctx)
-				return ctx.Err()
-			}),
-			bus.Subscribe("quick", r.handler("quick")),
-		)
-		if err != nil {
-			r.Fatal(err)
-		}
-		r.append(l, events.Event{ID: "e-1", Type: "x"})
-		if _, err := bus.Sender().RunOnce(r.Context()); err != nil {
-			r.Fatal(err)
-		}
-		for range 2 {
-			if cause := <-causes; cause != sender.ErrTimeout {
-				r.Errorf("the cause is %v", cause)
-			}
-		}
-		if got := r.handled(); len(got) != 1 || got[[2]string{"quick", "e-1"}] != 1 {
-			r.Errorf("handled %v", got)
-		}
-		var reason string
-		if err := r.beside.QueryRowContext(r.Context(), "SELECT reason FROM "+r.table("settlement")).Scan(&reason); err != nil {
-			r.Fatal(err)
-		}
-		for _, want := range []string{"(2): slow, slow beside;", "slow: handler timeout after 200ms: ", "slow beside: handler timeout after 200ms: "} {
-			if !strings.Contains(reason, want) {
-				r.Errorf("%q does not say %q", reason, want)
-			}
-		}
-	})
 }

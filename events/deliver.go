@@ -32,6 +32,10 @@ func (b *Bus) deliver(ctx context.Context, m outbox.Message) error {
 	if err != nil {
 		return err
 	}
+	if m.Key != derivedKey(b.name, event.ID, 0) {
+		// Retention would not know its receipts, and a handler that has run could be run again.
+		return outbox.Permanent(fmt.Errorf("the message has not the key that ToBus gives: %q", m.Key))
+	}
 	var again failures
 	for _, s := range b.handlers {
 		if !s.takes(event) {

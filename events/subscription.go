@@ -70,11 +70,16 @@ func (s Subscription) derive(box *outbox.Box, e Event) (effects []outbox.Effect,
 			*field.value = field.want
 		}
 		if effect.Key == "" {
-			effect.Key = fmt.Sprintf("%s:%s:%d", s.Name, e.ID, i)
+			effect.Key = derivedKey(s.Name, e.ID, i)
 		}
 		effect.SourceEventID = e.ID
 	}
 	return effects, box.Check(effects...)
+}
+
+// derivedKey is that of an effect whose function gives none. PurgeClaims finds the message of a bus by it.
+func derivedKey(subscription, event string, i int) string {
+	return fmt.Sprintf("%s:%s:%d", subscription, event, i)
 }
 
 // errGoexit stands for a function that ended its goroutine.

@@ -21,8 +21,9 @@ type Config struct {
 	// of them has yet to read, unless ForceEvents is set. The stream is one of all tenants, so that this needs outbox.AllTenants as Scope.
 	Events      time.Duration
 	ForceEvents bool
-	// Claims says for how long claims are kept in the ledger after they ended, receipts of a bus's handlers among them. Default 60 days, or Dead
-	// if that is longer. At least Dead, or KeepForever: a dead message that is replayed relies on its receipts.
+	// Claims says for how long claims are kept in the ledger after they ended, or after the time of a holder ran out whom nobody took over from;
+	// receipts of a bus's handlers among them, which stay as long as the event may still be delivered, dead ones by a replay. Default 60 days, or
+	// Dead if that is longer. At least Dead, or KeepForever.
 	Claims time.Duration
 	// Grace is for how long after its maximum age a message that nobody ever leased is left pending, so that a sender which was down finds
 	// it and says why it died. Default 24 h; at least a minute.

@@ -167,7 +167,7 @@ func TestClaimsHaveTheirRetention(t *testing.T) {
 		s.record("", "1", "2", "3")
 		s.transact(func(tx db.Tx) error {
 			_, err := b.store.Claim(b.Context(), tx, db.ClaimParams{
-				Scope: "books", Key: "held", Digest: make([]byte, 32), Token: slices.Repeat([]byte{1}, 16), Hold: 1,
+				Scope: "books", Key: "held", Digest: make([]byte, 32), Token: slices.Repeat([]byte{1}, 16), Hold: day.Microseconds(),
 			})
 			return err
 		})
@@ -182,6 +182,10 @@ func TestClaimsHaveTheirRetention(t *testing.T) {
 		}
 		if got := b.runOnce(b.janitor(janitor.Config{Scope: outbox.AllTenants})); got.Claims != 3 || s.claims("", "held") != 1 {
 			b.Errorf("of all tenants: %+v, held %d", got, s.claims("", "held"))
+		}
+		time.Sleep(day)
+		if got := b.runOnce(b.janitor(janitor.Config{Scope: outbox.AllTenants})); got.Claims != 1 || s.claims("", "held") != 0 {
+			b.Errorf("of what nobody took over: %+v, held %d", got, s.claims("", "held"))
 		}
 	})
 }

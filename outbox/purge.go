@@ -143,8 +143,9 @@ func (b *Box) PurgeEvents(ctx context.Context, keep time.Duration, force bool, l
 	return sweep, failed("purge events", err)
 }
 
-// PurgeClaims removes claims that ended longer than keep ago, oldest first from a place on, looking at no more than limit of them. A key
-// that is removed can be claimed anew. limit is as in PurgeDelivered. One statement.
+// PurgeClaims removes claims that ended longer than keep ago, and those whose holder's time ran out as long ago without anybody taking them over,
+// oldest first from a place on, looking at no more than limit of them. A key that is removed can be claimed anew. Receipts of a bus's handlers
+// stay while the event may still be delivered. limit is as in PurgeDelivered. One statement.
 func (b *Box) PurgeClaims(ctx context.Context, scope Scope, from Cursor, keep time.Duration, limit int) (Sweep, error) {
 	if err := refusePurge(ctx, scope, keep); err != nil || limit <= 0 {
 		return Sweep{}, failed("purge claims", err)
@@ -156,7 +157,7 @@ func (b *Box) PurgeClaims(ctx context.Context, scope Scope, from Cursor, keep ti
 	var sweep Sweep
 	for _, row := range rows {
 		sweep.Count += int(row.Removed)
-		sweep.add(false, row.Busy, Cursor{At: row.EndedAt.UTC(), claim: [3]string{row.Tenant, row.Scope, row.Key}})
+		sweep.add(false, row.Busy, Cursor{At: row.OverAt.UTC(), claim: [3]string{row.Tenant, row.Scope, row.Key}})
 	}
 	if sweep.Count > 0 {
 		sweep.Last = sweep.Next

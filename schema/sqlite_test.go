@@ -379,6 +379,9 @@ var postgresAlone = []string{
 	"incarnation: column written_by, not null true, default true",
 }
 
+// sqliteAlone is what PostgreSQL has as an expression of an index.
+var sqliteAlone = []string{"claim: column over_at, not null true, default false"}
+
 // shape returns what a migration makes, one line for each thing that both dialects must have.
 func shape(t *testing.T, name string) []string {
 	t.Helper()
@@ -425,7 +428,7 @@ func TestDialectsHaveTheSameTables(t *testing.T) {
 			}
 		}
 		for _, line := range got { // SQLite has more checks: those that PostgreSQL's types make
-			if !slices.Contains(want, line) && !strings.HasSuffix(line, " CHECK") {
+			if !slices.Contains(want, line) && !slices.Contains(sqliteAlone, line) && !strings.HasSuffix(line, " CHECK") {
 				t.Errorf("%s lacks: %s", name, line)
 			}
 		}

@@ -3,6 +3,7 @@ package dbtest
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/fencepost-go/fencepost/db"
@@ -22,7 +23,8 @@ var streamTests = []test{
 var retainTests = []test{
 	{name: "events go oldest first, and the mark tells", run: retainsPrefix},
 	{name: "events stay for a reader unless forced", run: retainsForReader},
-	{name: "claims go once they ended long ago", run: retainsClaims},
+	{name: "claims go once they ended, or were abandoned, long ago", run: retainsClaims},
+	{name: "receipts of an event that may still be delivered stay", run: retainsReceipts},
 }
 
 // A place is where a reader stands.
@@ -284,31 +286,78 @@ func retainsForReader(f *fixture) {
 	same(f, "the reader's place", closing.Standing, int16(db.StandingExpired))
 }
 
+// purgeClaims purges what ended, or whose time ran out, more than an hour ago.
+func (f *fixture) purgeClaims(after db.PurgeClaimsRow, all bool, maxRows int32) []db.PurgeClaimsRow {
+	f.Helper()
+	return run(f, f.Store.PurgeClaims, db.PurgeClaimsParams{
+		SchemaName: f.Store.Schema(), Keep: time.Hour.Microseconds(), AfterAt: after.OverAt, AfterTenant: after.Tenant, AfterScope: after.Scope,
+		AfterKey: after.Key, MaxRows: maxRows, AllTenants: all, Tenants: []string{""},
+	})
+}
+
+// receipt records one.
+func (f *fixture) receipt(tenant, scope, key string) {
+	f.Helper()
+	f.in(func(tx db.Tx) error {
+		_, err := f.Store.RecordClaim(f.Context(), tx, db.RecordClaimParams{
+			Tenant: tenant, Scope: scope, Key: key, Digest: digestOf("d"), State: db.ClaimCompleted,
+		})
+		return err
+	})
+}
+
 func retainsClaims(f *fixture) {
 	for i, tenant := range []string{"", "acme", ""} {
-		f.in(func(tx db.Tx) error {
-			_, err := f.Store.RecordClaim(f.Context(), tx, db.RecordClaimParams{
-				Tenant: tenant, Scope: "s", Key: fmt.Sprint(i), Digest: digestOf("d"), State: db.ClaimCompleted,
-			})
-			return err
-		})
+		f.receipt(tenant, "s", fmt.Sprint(i))
 		f.Age(f, time.Second) // so that they ended in this order, whatever the clock's resolution
 	}
-	f.claim("held", "d")
-	purge := func(after db.PurgeClaimsRow, all bool, maxRows int32) []db.PurgeClaimsRow {
-		f.Helper()
-		return run(f, f.Store.PurgeClaims, db.PurgeClaimsParams{
-			SchemaName: f.Store.Schema(), Keep: time.Hour.Microseconds(), AfterAt: after.EndedAt, AfterTenant: after.Tenant, AfterScope: after.Scope,
-			AfterKey: after.Key, MaxRows: maxRows, AllTenants: all, Tenants: []string{""},
-		})
-	}
-	same(f, "young ones", len(purge(db.PurgeClaimsRow{}, true, 10)), 0)
+	same(f, "young ones", len(f.purgeClaims(db.PurgeClaimsRow{}, true, 10)), 0)
 	f.Age(f, 2*time.Hour)
-	rows := purge(db.PurgeClaimsRow{}, false, 2)
+	rows := f.purgeClaims(db.PurgeClaimsRow{}, false, 2)
 	same(f, "of two, those of the tenant", []any{len(rows), rows[0].Removed}, []any{1, int64(1)})
-	rows = purge(rows[0], false, 2)
+	rows = f.purgeClaims(rows[0], false, 2)
 	same(f, "and on from there", []any{len(rows), rows[0].Removed}, []any{1, int64(1)})
-	same(f, "to the end", len(purge(rows[0], false, 2)), 0)
-	same(f, "all tenants", purge(db.PurgeClaimsRow{}, true, 10)[0].Removed, int64(1))
-	same(f, "a held claim stays", len(f.dump().Claims), 1)
+	same(f, "to the end", len(f.purgeClaims(rows[0], false, 2)), 0)
+	same(f, "all tenants", f.purgeClaims(db.PurgeClaimsRow{}, true, 10)[0].Removed, int64(1))
+
+	token := f.claim("held", "d")
+	f.Age(f, time.Hour) // its minute ran out 59 minutes ago
+	same(f, "one that may be taken over", len(f.purgeClaims(db.PurgeClaimsRow{}, true, 10)), 0)
+	f.Age(f, time.Hour)
+	same(f, "one that nobody took over", f.purgeClaims(db.PurgeClaimsRow{}, true, 10)[0].Removed, int64(1))
+	same(f, "its holder's end", f.end("held", token, db.ClaimCompleted, "", ""), false)
+	same(f, "left", len(f.dump().Claims), 0)
+}
+
+// A receipt goes with the message that it keeps from running a handler again: not while that is open, nor while it is dead and may be replayed.
+func retainsReceipts(f *fixture) {
+	of := func(event string) effect { return effect{key: "c:" + event + ":0"} }
+	dead := f.bury(of("dead"))
+	f.deliver(of("delivered"))
+	f.park(of("parked"))
+	f.cancel(f.enqueue(of("cancelled"))...)
+	f.enqueue(of("open"))
+	for _, event := range []string{"dead", "delivered", "parked", "cancelled", "open", "purged"} {
+		f.receipt("", "c:h", event)
+		f.receipt("", "other:h", event)
+		f.receipt("acme", "c:h:i", event)
+	}
+	left := func() (keys []string) {
+		for _, c := range f.dump().Claims {
+			keys = append(keys, fmt.Sprintf("%s %s", c.Scope, c.Key))
+		}
+		slices.Sort(keys)
+		return keys
+	}
+	f.Age(f, 2*time.Hour)
+	f.purgeClaims(db.PurgeClaimsRow{}, true, 100)
+	same(f, "left", left(), []string{"c:h dead", "c:h open", "c:h parked"})
+	if rows := run(f, f.Store.ReplayDead, replaying(dead...)); len(rows) == 0 {
+		f.Fatal("not replayed")
+	}
+	f.purgeClaims(db.PurgeClaimsRow{}, true, 100)
+	same(f, "left after a replay", left(), []string{"c:h dead", "c:h open", "c:h parked"})
+	f.cancel(dead...)
+	f.purgeClaims(db.PurgeClaimsRow{}, true, 100)
+	same(f, "left of what cannot be delivered any more", left(), []string{"c:h open", "c:h parked"})
 }

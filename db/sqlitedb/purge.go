@@ -142,7 +142,7 @@ func (s *Store) PurgeClaims(ctx context.Context, arg db.PurgeClaimsParams) ([]db
 		}
 		var removed int64
 		for _, row := range seen {
-			if !row.InScope {
+			if !row.Goes {
 				continue
 			}
 			if err := q.PurgeClaimsErase(ctx, gen.PurgeClaimsEraseParams{Tenant: row.Tenant, Scope: row.Scope, Key: row.Key}); err != nil {
@@ -151,7 +151,7 @@ func (s *Store) PurgeClaims(ctx context.Context, arg db.PurgeClaimsParams) ([]db
 			removed++
 		}
 		last := seen[len(seen)-1]
-		return []db.PurgeClaimsRow{{EndedAt: instant(last.EndedAt), Tenant: last.Tenant, Scope: last.Scope, Key: last.Key, Removed: removed}}, nil
+		return []db.PurgeClaimsRow{{OverAt: instant(last.OverAt), Tenant: last.Tenant, Scope: last.Scope, Key: last.Key, Removed: removed}}, nil
 	})
 }
 

@@ -6,6 +6,8 @@ import (
 	"context"
 	"encoding/hex"
 	"slices"
+	"strings"
+	"time"
 
 	"github.com/fencepost-go/fencepost/db"
 	"github.com/fencepost-go/fencepost/internal/tables"
@@ -131,25 +133,42 @@ func (s *Store) FindClaims(ctx context.Context, tx db.Tx, arg db.FindClaimsParam
 // PurgeClaims implements db.Purger.
 func (s *Store) PurgeClaims(ctx context.Context, arg db.PurgeClaimsParams) ([]db.PurgeClaimsRow, error) {
 	return run(ctx, s, "PurgeClaims", arg, func(st *statement) []db.PurgeClaimsRow {
-		byEnd := func(a, b tables.Claim) int { return cmp.Or(a.EndedAt.Compare(b.EndedAt), compareClaims(a, b)) }
-		place := tables.Claim{EndedAt: arg.AfterAt, Tenant: arg.AfterTenant, Scope: arg.AfterScope, Key: arg.AfterKey}
+		byEnd := func(a, b tables.Claim) int { return cmp.Or(overAt(a).Compare(overAt(b)), compareClaims(a, b)) }
+		place := tables.Claim{State: db.ClaimCompleted, EndedAt: arg.AfterAt, Tenant: arg.AfterTenant, Scope: arg.AfterScope, Key: arg.AfterKey}
 		cutoff := after(st.now, -arg.Keep)
-		ended := st.claims.sorted(byEnd)
-		ended = slices.DeleteFunc(ended, func(c tables.Claim) bool {
-			return c.State == db.ClaimHeld || !c.EndedAt.Before(cutoff) || byEnd(c, place) <= 0
-		})
-		seen := first(ended, arg.MaxRows)
+		over := slices.DeleteFunc(st.claims.sorted(byEnd), func(c tables.Claim) bool { return !overAt(c).Before(cutoff) || byEnd(c, place) <= 0 })
+		seen := first(over, arg.MaxRows)
 		if len(seen) == 0 {
 			return []db.PurgeClaimsRow{}
 		}
 		last := seen[len(seen)-1]
-		row := db.PurgeClaimsRow{EndedAt: last.EndedAt, Tenant: last.Tenant, Scope: last.Scope, Key: last.Key}
+		row := db.PurgeClaimsRow{OverAt: overAt(last), Tenant: last.Tenant, Scope: last.Scope, Key: last.Key}
 		for _, c := range seen {
-			if inScope(arg.AllTenants, arg.Tenants, c.Tenant) {
+			if inScope(arg.AllTenants, arg.Tenants, c.Tenant) && !st.deliverable(c) {
 				st.claims.remove(st, keyOfClaim(c))
 				row.Removed++
 			}
 		}
 		return []db.PurgeClaimsRow{row}
 	})
+}
+
+// overAt is since when nobody holds a claim.
+func overAt(c tables.Claim) time.Time {
+	if c.State == db.ClaimHeld {
+		return c.HeldUntil
+	}
+	return c.EndedAt
+}
+
+// deliverable says whether a claim is the receipt of an event that a bus may still deliver.
+func (st *statement) deliverable(c tables.Claim) bool {
+	bus, _, _ := strings.Cut(c.Scope, ":")
+	for _, m := range st.messages.rows {
+		if m.Tenant == c.Tenant && m.Consumer == bus && m.Key == bus+":"+c.Key+":0" {
+			settled, found := st.settlements.rows[m.ID]
+			return !found || settled.Outcome == "dead"
+		}
+	}
+	return false
 }

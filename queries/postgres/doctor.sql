@@ -26,7 +26,7 @@ UNION ALL
 SELECT 'index', COALESCE(e.name, i.name), COALESCE(i.state, 'missing')
 FROM (
     VALUES
-        ('audit_message'), ('audit_pkey'), ('claim_ended'), ('claim_held'), ('claim_pkey'), ('event_id_unique'), ('event_order'),
+        ('audit_message'), ('audit_pkey'), ('claim_held'), ('claim_over'), ('claim_pkey'), ('event_id_unique'), ('event_order'),
         ('event_pkey'), ('incarnation_pkey'), ('message_key_unique'), ('message_pkey'), ('order_lease_message'), ('order_lease_pkey'),
         ('pause_pkey'), ('queue_due'), ('queue_order'), ('queue_parked'), ('queue_pkey'), ('reader_pkey'), ('schema_version_pkey'),
         ('settlement_pkey'), ('settlement_undelivered'), ('worker_name'), ('worker_pkey')

@@ -168,7 +168,7 @@ UNION ALL
 SELECT 'table', substr(t.name, 8), '' FROM sqlite_schema AS t WHERE t.type = 'table' AND t.name GLOB 'outbox_*'
 UNION ALL
 SELECT 'index', CAST(e.value AS TEXT), CASE WHEN i.name IS NULL THEN 'missing' ELSE 'valid' END
-FROM json_each('["audit_message", "claim_ended", "claim_held", "order_lease_message", "queue_due", "queue_order", "queue_parked", "settlement_undelivered", "worker_name"]') AS e
+FROM json_each('["audit_message", "claim_held", "claim_over", "order_lease_message", "queue_due", "queue_order", "queue_parked", "settlement_undelivered", "worker_name"]') AS e
 LEFT JOIN sqlite_schema AS i ON i.type = 'index' AND i.name = 'outbox_' || e.value
 UNION ALL
 SELECT 'session', 'sees all', 'true'

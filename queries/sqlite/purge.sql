@@ -132,22 +132,29 @@ SET purged_transaction_id = CAST(sqlc.arg(position) AS INTEGER),
     purged_digest = CAST(sqlc.arg(digest) AS BLOB)
 WHERE one = 1;
 
--- PurgeClaimsSee looks at claims that ended before the cut-off and after a place, at most max_rows of them, oldest first, and says of each whether it
--- is in scope. The pluses are those of PurgeUndeliveredSee.
--- Guard: scope, ended, strictly older than the cut-off. Index: claim_ended. Locks: none.
+-- PurgeClaimsSee looks at claims that ended, or whose holder's time ran out, before the cut-off and after a place, at most max_rows of them, oldest
+-- first, and says of each whether it goes: it is in scope, and is no receipt of an event that may still be delivered, since the bus's message of it,
+-- whose key is that of package events, is open, or dead and may be replayed. The pluses are those of PurgeUndeliveredSee.
+-- Guard: scope, not held, strictly older than the cut-off, message. Index: claim_over, message_key_unique, the primary key. Locks: none.
 -- name: PurgeClaimsSee :many
 SELECT
-    c.ended_at, c.tenant, c.scope, c.key,
+    c.over_at, c.tenant, c.scope, c.key,
     CAST(
-        CAST(sqlc.arg(all_tenants) AS BOOLEAN) OR c.tenant IN (SELECT t.value FROM json_each(CAST(sqlc.arg(tenants) AS TEXT)) AS t)
+        (CAST(sqlc.arg(all_tenants) AS BOOLEAN) OR c.tenant IN (SELECT t.value FROM json_each(CAST(sqlc.arg(tenants) AS TEXT)) AS t))
+        AND COALESCE((
+            SELECT COALESCE((SELECT e.outcome <> 'dead' FROM outbox_settlement AS e WHERE e.message_id = m.id), FALSE)
+            FROM outbox_message AS m
+            WHERE m.tenant = c.tenant
+                AND m.consumer = substr(c.scope, 1, instr(c.scope, ':') - 1)
+                AND m.key = substr(c.scope, 1, instr(c.scope, ':')) || c.key || ':0'
+        ), TRUE)
         AS BOOLEAN
-    ) AS in_scope
+    ) AS goes
 FROM outbox_claim AS c
-WHERE c.state <> 0
-    AND c.ended_at < CAST(sqlc.arg(cutoff) AS INTEGER)
-    AND (c.ended_at, c.tenant, c.scope, c.key)
+WHERE c.over_at < CAST(sqlc.arg(cutoff) AS INTEGER)
+    AND (c.over_at, c.tenant, c.scope, c.key)
         > (CAST(sqlc.arg(after_at) AS INTEGER), +CAST(sqlc.arg(after_tenant) AS TEXT), +CAST(sqlc.arg(after_scope) AS TEXT), +CAST(sqlc.arg(after_key) AS TEXT))
-ORDER BY c.ended_at, c.tenant, c.scope, c.key
+ORDER BY c.over_at, c.tenant, c.scope, c.key
 LIMIT CAST(sqlc.arg(max_rows) AS INTEGER);
 
 -- PurgeClaimsErase removes one claim. Guard: the caller's. Index: claim_pkey. Locks: none.

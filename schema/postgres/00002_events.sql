@@ -109,8 +109,8 @@ CREATE TABLE outbox.claim (
     autovacuum_vacuum_scale_factor = 0.05
 );
 
--- Retention: what ended, oldest first.
-CREATE INDEX claim_ended ON outbox.claim (ended_at, tenant, scope, key) WHERE state <> 0;
+-- Retention: since when nobody holds it, oldest first.
+CREATE INDEX claim_over ON outbox.claim ((CASE WHEN state = 0 THEN held_until ELSE ended_at END), tenant, scope, key);
 
 -- Claims whose holder let their time run out, and that nobody took.
 CREATE INDEX claim_held ON outbox.claim (held_until) WHERE state = 0;

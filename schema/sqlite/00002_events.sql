@@ -76,6 +76,7 @@ CREATE TABLE outbox_claim (
     digest     BLOB NOT NULL,
     reason     TEXT NOT NULL DEFAULT '',
     result     BLOB NOT NULL DEFAULT x'',
+    over_at    INTEGER NOT NULL GENERATED ALWAYS AS (CASE WHEN state = 0 THEN held_until ELSE ended_at END) VIRTUAL,
     CONSTRAINT claim_pkey PRIMARY KEY (tenant, scope, key),
     CONSTRAINT claim_state_check CHECK (state BETWEEN 0 AND 3
         AND (state = 0) = (token <> x'00000000000000000000000000000000')
@@ -94,8 +95,8 @@ CREATE TABLE outbox_claim (
     CONSTRAINT claim_result_check CHECK (octet_length(result) <= 1048576 AND (state = 1 OR octet_length(result) = 0))
 ) STRICT;
 
--- Retention: what ended, oldest first.
-CREATE INDEX outbox_claim_ended ON outbox_claim (ended_at, tenant, scope, key) WHERE state <> 0;
+-- Retention: since when nobody holds it, oldest first.
+CREATE INDEX outbox_claim_over ON outbox_claim (over_at, tenant, scope, key);
 
 -- Claims whose holder let their time run out, and that nobody took.
 CREATE INDEX outbox_claim_held ON outbox_claim (held_until) WHERE state = 0;

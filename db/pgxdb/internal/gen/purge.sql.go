@@ -313,27 +313,33 @@ WITH turn AS MATERIALIZED (
     SELECT pg_try_advisory_xact_lock(hashtextextended('fencepost janitor ' || $1::text, 0)) AS mine
 ),
 seen AS MATERIALIZED (
-    SELECT c.ended_at, c.tenant, c.scope, c.key
+    SELECT CASE WHEN c.state = 0 THEN c.held_until ELSE c.ended_at END AS over_at, c.tenant, c.scope, c.key
     FROM outbox.claim AS c
-    WHERE c.state <> 0
-        AND c.ended_at < statement_timestamp() - $2::bigint * interval '1 microsecond'
-        AND (c.ended_at, c.tenant, c.scope, c.key)
+    WHERE CASE WHEN c.state = 0 THEN c.held_until ELSE c.ended_at END < statement_timestamp() - $2::bigint * interval '1 microsecond'
+        AND (CASE WHEN c.state = 0 THEN c.held_until ELSE c.ended_at END, c.tenant, c.scope, c.key)
             > ($3::timestamptz, $4::text, $5::text, $6::text)
         AND (SELECT t.mine FROM turn AS t)
-    ORDER BY c.ended_at, c.tenant, c.scope, c.key
+    ORDER BY CASE WHEN c.state = 0 THEN c.held_until ELSE c.ended_at END, c.tenant, c.scope, c.key
     LIMIT $7::integer
 ),
 gone AS (
     DELETE FROM outbox.claim AS c
     USING seen AS s
     WHERE c.tenant = s.tenant AND c.scope = s.scope AND c.key = s.key
-        AND c.state <> 0
-        AND c.ended_at = s.ended_at
+        AND CASE WHEN c.state = 0 THEN c.held_until ELSE c.ended_at END = s.over_at
         AND ($8::boolean OR c.tenant = ANY ($9::text[]))
+        -- Values, not EXISTS, so that each is looked up by its key.
+        AND COALESCE((
+            SELECT COALESCE((SELECT e.outcome <> 'dead' FROM outbox.settlement AS e WHERE e.message_id = m.id), false)
+            FROM outbox.message AS m
+            WHERE m.tenant = s.tenant
+                AND m.consumer = split_part(s.scope, ':', 1)
+                AND m.key = split_part(s.scope, ':', 1) || ':' || s.key || ':0'
+        ), true)
     RETURNING c.key
 )
-SELECT l.ended_at, l.tenant, l.scope, l.key, (SELECT count(*) FROM gone AS g)::bigint AS removed, false AS busy
-FROM (SELECT s.ended_at, s.tenant, s.scope, s.key FROM seen AS s ORDER BY s.ended_at DESC, s.tenant DESC, s.scope DESC, s.key DESC LIMIT 1) AS l
+SELECT l.over_at::timestamptz AS over_at, l.tenant, l.scope, l.key, (SELECT count(*) FROM gone AS g)::bigint AS removed, false AS busy
+FROM (SELECT s.over_at, s.tenant, s.scope, s.key FROM seen AS s ORDER BY s.over_at DESC, s.tenant DESC, s.scope DESC, s.key DESC LIMIT 1) AS l
 UNION ALL
 SELECT '0001-01-01 00:00:00+00'::timestamptz, '', '', '', 0, true FROM turn AS t WHERE NOT t.mine
 `
@@ -351,7 +357,7 @@ type PurgeClaimsParams struct {
 }
 
 type PurgeClaimsRow struct {
-	EndedAt time.Time
+	OverAt  time.Time
 	Tenant  string
 	Scope   string
 	Key     string
@@ -359,9 +365,12 @@ type PurgeClaimsRow struct {
 	Busy    bool
 }
 
-// PurgeClaims removes claims that ended more than keep microseconds ago, oldest first, looking at those that ended after a place, at most
-// max_rows of them. It returns the last place it looked at and how many it removed there and before; nothing when there was none to look at.
-// Guard: lock, scope, ended, strictly older than the cut-off. Index: claim_ended, claim_pkey. Locks: the janitor's, then claim rows.
+// PurgeClaims removes claims that ended, or whose holder's time ran out, more than keep microseconds ago, oldest first, looking at those after a
+// place, at most max_rows of them. It returns the last place it looked at and how many it removed there and before; nothing when there was none to
+// look at. A receipt stays while its event may still be delivered: as long as the bus's message of it, whose key is that of package events, is open,
+// or dead and may be replayed.
+// Guard: lock, scope, not held, strictly older than the cut-off, message. Index: claim_over, claim_pkey, message_key_unique, settlement_pkey. Locks:
+// the janitor's, then claim rows.
 func (q *Queries) PurgeClaims(ctx context.Context, db DBTX, arg PurgeClaimsParams) ([]PurgeClaimsRow, error) {
 	rows, err := db.Query(ctx, purgeClaims,
 		arg.SchemaName,
@@ -382,7 +391,7 @@ func (q *Queries) PurgeClaims(ctx context.Context, db DBTX, arg PurgeClaimsParam
 	for rows.Next() {
 		var i PurgeClaimsRow
 		if err := rows.Scan(
-			&i.EndedAt,
+			&i.OverAt,
 			&i.Tenant,
 			&i.Scope,
 			&i.Key,

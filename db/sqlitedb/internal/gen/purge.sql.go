@@ -160,17 +160,23 @@ func (q *Queries) PurgeClaimsErase(ctx context.Context, arg PurgeClaimsErasePara
 
 const purgeClaimsSee = `-- name: PurgeClaimsSee :many
 SELECT
-    c.ended_at, c.tenant, c.scope, c.key,
+    c.over_at, c.tenant, c.scope, c.key,
     CAST(
-        CAST(?1 AS BOOLEAN) OR c.tenant IN (SELECT t.value FROM json_each(CAST(?2 AS TEXT)) AS t)
+        (CAST(?1 AS BOOLEAN) OR c.tenant IN (SELECT t.value FROM json_each(CAST(?2 AS TEXT)) AS t))
+        AND COALESCE((
+            SELECT COALESCE((SELECT e.outcome <> 'dead' FROM outbox_settlement AS e WHERE e.message_id = m.id), FALSE)
+            FROM outbox_message AS m
+            WHERE m.tenant = c.tenant
+                AND m.consumer = substr(c.scope, 1, instr(c.scope, ':') - 1)
+                AND m.key = substr(c.scope, 1, instr(c.scope, ':')) || c.key || ':0'
+        ), TRUE)
         AS BOOLEAN
-    ) AS in_scope
+    ) AS goes
 FROM outbox_claim AS c
-WHERE c.state <> 0
-    AND c.ended_at < CAST(?3 AS INTEGER)
-    AND (c.ended_at, c.tenant, c.scope, c.key)
+WHERE c.over_at < CAST(?3 AS INTEGER)
+    AND (c.over_at, c.tenant, c.scope, c.key)
         > (CAST(?4 AS INTEGER), +CAST(?5 AS TEXT), +CAST(?6 AS TEXT), +CAST(?7 AS TEXT))
-ORDER BY c.ended_at, c.tenant, c.scope, c.key
+ORDER BY c.over_at, c.tenant, c.scope, c.key
 LIMIT CAST(?8 AS INTEGER)
 `
 
@@ -186,16 +192,17 @@ type PurgeClaimsSeeParams struct {
 }
 
 type PurgeClaimsSeeRow struct {
-	EndedAt int64
-	Tenant  string
-	Scope   string
-	Key     string
-	InScope bool
+	OverAt int64
+	Tenant string
+	Scope  string
+	Key    string
+	Goes   bool
 }
 
-// PurgeClaimsSee looks at claims that ended before the cut-off and after a place, at most max_rows of them, oldest first, and says of each whether it
-// is in scope. The pluses are those of PurgeUndeliveredSee.
-// Guard: scope, ended, strictly older than the cut-off. Index: claim_ended. Locks: none.
+// PurgeClaimsSee looks at claims that ended, or whose holder's time ran out, before the cut-off and after a place, at most max_rows of them, oldest
+// first, and says of each whether it goes: it is in scope, and is no receipt of an event that may still be delivered, since the bus's message of it,
+// whose key is that of package events, is open, or dead and may be replayed. The pluses are those of PurgeUndeliveredSee.
+// Guard: scope, not held, strictly older than the cut-off, message. Index: claim_over, message_key_unique, the primary key. Locks: none.
 func (q *Queries) PurgeClaimsSee(ctx context.Context, arg PurgeClaimsSeeParams) ([]PurgeClaimsSeeRow, error) {
 	rows, err := q.query(ctx, q.purgeClaimsSeeStmt, purgeClaimsSee,
 		arg.AllTenants,
@@ -215,11 +222,11 @@ func (q *Queries) PurgeClaimsSee(ctx context.Context, arg PurgeClaimsSeeParams) 
 	for rows.Next() {
 		var i PurgeClaimsSeeRow
 		if err := rows.Scan(
-			&i.EndedAt,
+			&i.OverAt,
 			&i.Tenant,
 			&i.Scope,
 			&i.Key,
-			&i.InScope,
+			&i.Goes,
 		); err != nil {
 			return nil, err
 		}

@@ -1,0 +1,141 @@
+package events_test
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/fencepost-go/fencepost/db"
+	"github.com/fencepost-go/fencepost/events"
+	"github.com/fencepost-go/fencepost/outbox"
+	"github.com/fencepost-go/fencepost/sender"
+)
+
+// A handler that succeeded is not run again however long after it a dead event is replayed: its receipt stays as long as that is possible.
+func TestBusReplayedLate(t *testing.T) {
+	t.Parallel()
+	onDrivers(t, func(r *rig) {
+		l := r.log(events.Config{Subscriptions: []events.Subscription{events.ToBus("shop")}})
+		bus, err := events.NewBus(l, "shop", events.BusConfig{Slots: 1, Retries: events.NoRetries})
+		if err != nil {
+			r.Fatal(err)
+		}
+		fails := errSystem
+		err = errors.Join(
+			bus.Subscribe("stock", r.handler("stock")),
+			bus.Subscribe("mail", func(ctx context.Context, tx db.Tx, e events.Event) error {
+				return errors.Join(fails, r.handler("mail")(ctx, tx, e))
+			}),
+		)
+		if err != nil {
+			r.Fatal(err)
+		}
+		deliver := func() {
+			r.Helper()
+			if _, err := bus.Sender().RunOnce(r.Context()); err != nil {
+				r.Fatal(err)
+			}
+		}
+		purge := func() int {
+			r.Helper()
+			sweep, err := r.box.PurgeClaims(r.Context(), outbox.AllTenants, outbox.Cursor{}, time.Microsecond, 1000)
+			if err != nil {
+				r.Fatal(err)
+			}
+			return sweep.Count
+		}
+		id := r.append(l, events.Event{ID: "e-1", Type: "x"})[0].Effects[0].ID
+		deliver()
+		if n := purge(); n != 0 {
+			r.Errorf("%d receipts of a dead event were purged", n)
+		}
+		acted, err := r.box.Replay(r.Context(), outbox.Scope{}, []int64{id}, outbox.ResetAttempts, outbox.By{Actor: "ann", Reason: "mended"})
+		if err != nil || acted[0].Status != outbox.Done {
+			r.Fatal(acted, err)
+		}
+		if n := purge(); n != 0 {
+			r.Errorf("%d receipts of a replayed event were purged", n)
+		}
+		fails = nil
+		deliver()
+		if got := r.handled(); len(got) != 2 || got[[2]string{"stock", "e-1"}] != 1 || got[[2]string{"mail", "e-1"}] != 1 {
+			r.Errorf("handled %v", got)
+		}
+		if n := purge(); n != 2 {
+			r.Errorf("%d receipts of a delivered event were purged", n)
+		}
+	})
+}
+
+// Receipts are kept by the key that ToBus gives, so a message under another is not delivered.
+func TestBusForeignKey(t *testing.T) {
+	t.Parallel()
+	r, memory := onMemory(t)
+	odd := events.ToBus("shop")
+	odd.Derive = func(events.Event) ([]outbox.Effect, error) { return []outbox.Effect{{Kind: "event", Key: "odd"}}, nil }
+	l := r.log(events.Config{Subscriptions: []events.Subscription{odd}})
+	bus, err := events.NewBus(l, "shop", events.BusConfig{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	b := &busRig{rig: r, memory: memory, log: l, bus: bus}
+	b.on("stock", nil)
+	b.append(l, events.Event{ID: "e-1", Type: "x"})
+	same(t, "calls", b.once(), nil)
+	if d := memory.Dump(); len(d.Settlements) != 1 || d.Settlements[0].Cause != "permanent" || !strings.Contains(d.Settlements[0].Reason, "ToBus") {
+		t.Errorf("settlements %+v", d.Settlements)
+	}
+}
+
+// A handler that is out of time loses its transaction and its turn, and no other does: it would hold back every reader of the stream.
+func TestBusTimeout(t *testing.T) {
+	t.Parallel()
+	onDrivers(t, func(r *rig) {
+		l := r.log(events.Config{Subscriptions: []events.Subscription{events.ToBus("shop")}})
+		bus, err := events.NewBus(l, "shop", events.BusConfig{Timeout: 200 * time.Millisecond, Retries: events.NoRetries})
+		if err != nil {
+			r.Fatal(err)
+		}
+		causes := make(chan error, 2)
+		err = errors.Join(
+			bus.Subscribe("slow", func(ctx context.Context, tx db.Tx, e events.Event) error {
+				err := r.handler("slow")(ctx, tx, e)
+				<-ctx.Done()
+				causes <- context.Cause(ctx)
+				return err // nil: it says that it is done
+			}),
+			bus.SubscribeBeside("slow beside", func(ctx context.Context, _ events.Event) error {
+				<-ctx.Done()
+				causes <- context.Cause(ctx)
+				return ctx.Err()
+			}),
+			bus.Subscribe("quick", r.handler("quick")),
+		)
+		if err != nil {
+			r.Fatal(err)
+		}
+		r.append(l, events.Event{ID: "e-1", Type: "x"})
+		if _, err := bus.Sender().RunOnce(r.Context()); err != nil {
+			r.Fatal(err)
+		}
+		for range 2 {
+			if cause := <-causes; cause != sender.ErrTimeout {
+				r.Errorf("the cause is %v", cause)
+			}
+		}
+		if got := r.handled(); len(got) != 1 || got[[2]string{"quick", "e-1"}] != 1 {
+			r.Errorf("handled %v", got)
+		}
+		var reason string
+		if err := r.beside.QueryRowContext(r.Context(), "SELECT reason FROM "+r.table("settlement")).Scan(&reason); err != nil {
+			r.Fatal(err)
+		}
+		for _, want := range []string{"(2): slow, slow beside;", "slow: handler timeout after 200ms: ", "slow beside: handler timeout after 200ms: "} {
+			if !strings.Contains(reason, want) {
+				r.Errorf("%q does not say %q", reason, want)
+			}
+		}
+	})
+}
