@@ -27,6 +27,7 @@ var mayImport = map[string][]string{
 	"go.opentelemetry.io/otel/sdk": nil, // only tests
 	"modernc.org/sqlite":           {"db/sqlitedb"},
 	"pgregory.net/rapid":           nil, // only tests
+	"github.com/standard-webhooks": nil, // only tests
 	"testing":                      {"db/dbtest", "internal/badinput", "internal/pgtest", "outboxtest"},
 }
 
@@ -42,6 +43,7 @@ var onlyImports = map[string][]string{
 	"outboxtest":     {"sender", "outbox", "db", "internal"},
 	"events/sse":     {"events", "outbox", "internal"},
 	"ledger":         {"outbox", "db", "internal"},
+	"webhook":        {"ledger", "outbox", "db", "internal"},
 
 	"ledger/idempotency": {"ledger", "outbox", "db", "internal"},
 }
@@ -53,6 +55,7 @@ var onlyLinks = map[string][]string{
 	"janitor":    nil,
 	"outboxtest": nil,
 	"ledger":     nil,
+	"webhook":    nil,
 	"metrics":    {"github.com/prometheus", "github.com/beorn7/perks", "github.com/cespare/xxhash", "github.com/munnerz/goautoneg", "golang.org/x/sys", "google.golang.org/protobuf"},
 	"tracing":    {"go.opentelemetry.io", "github.com/cespare/xxhash", "github.com/go-logr"},
 
