@@ -34,7 +34,9 @@ func sendWebhooks(ctx context.Context, box *outbox.Box, endpointOf webhook.Endpo
 	if err != nil {
 		return err
 	}
-	s, err := sender.New(box, customers, sender.Config{Handlers: sender.Handlers{"invoice.paid": {Do: poster.Do}}})
+	s, err := sender.New(box, customers, sender.Config{
+		Scope: outbox.AllTenants, Handlers: sender.Handlers{"invoice.paid": {Do: poster.Do}},
+	})
 	if err != nil {
 		return err
 	}
@@ -81,7 +83,7 @@ func TestWebhookSnippetsWork(t *testing.T) {
 	}
 
 	err = memdb.InTx(t.Context(), store, box, func(tx *memdb.Tx) error {
-		_, err := box.Enqueue(t.Context(), tx, outbox.Effect{Consumer: "shop", Target: "customers", Kind: "invoice.paid", Key: "invoice/17"})
+		_, err := box.Enqueue(t.Context(), tx, outbox.Effect{Tenant: "acme", Consumer: "shop", Target: "customers", Kind: "invoice.paid", Key: "invoice/17"})
 		return err
 	})
 	if err != nil {

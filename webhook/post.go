@@ -30,7 +30,7 @@ const (
 // Do posts a message's payload, as a handler of a sender:
 //
 //   - what an answer means says PosterConfig.Statuses; its error is a *StatusError,
-//   - no connection is outbox.Unavailable: it spends no attempt,
+//   - no connection is outbox.Unavailable, which spends no attempt, or what PosterConfig.NoConnection says,
 //   - no answer to a request that was sent, or in part, is an ordinary failure, or outbox.Unknown if PosterConfig.UnknownOnTimeout says so,
 //   - an address that is refused (ErrRefusedAddress), and an endpoint or id that is invalid (outbox.ErrInvalid), are outbox.Permanent.
 //
@@ -50,6 +50,10 @@ func (p *Poster) Do(ctx context.Context, m outbox.Message) error {
 	response, err := p.transport.RoundTrip(request.WithContext(httptrace.WithClientTrace(bounded, progress.trace())))
 	if err != nil {
 		return p.unanswered(ctx, fmt.Errorf("webhook: post to %v: %w", endpoint, err), &progress)
+	}
+	if response.StatusCode == http.StatusSwitchingProtocols { // its body is the connection, which no context ends any more
+		response.Body.Close()
+		response.Body = http.NoBody
 	}
 	defer response.Body.Close()
 	defer time.AfterFunc(bodyTime, cancel).Stop()
@@ -104,7 +108,7 @@ func (p *Poster) unanswered(ctx context.Context, err error, progress *progress) 
 	case ctx.Err() != nil && !errors.Is(ctx.Err(), context.DeadlineExceeded):
 		return err // the sender ended it, and knows what for
 	case !progress.connected.Load():
-		return outbox.Unavailable(err)
+		return marks[p.config.NoConnection](err)
 	case progress.wrote.Load() && p.config.UnknownOnTimeout:
 		return outbox.Unknown(err)
 	}

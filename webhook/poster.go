@@ -40,6 +40,10 @@ type PosterConfig struct {
 	// broke: the receiver may have acted. Then the kind should have a Reconcile, without which such messages are parked. Default: it is tried
 	// again, since a receiver tells a repetition by its webhook-id.
 	UnknownOnTimeout bool
+	// NoConnection is what an attempt means that found no connection. Default outbox.VerdictUnavailable, which spends no attempt and holds the message's lane
+	// back, with one probe at a time. That is right where a lane has one endpoint, by a target or a tenant of its own. Where endpoints share a lane, one that
+	// is down would hold the others up: there it should be outbox.VerdictFailed.
+	NoConnection outbox.Verdict
 	// Statuses change what an answer means, by status, or for a whole class by its first digit (4 is each 4xx without an entry or default of its own):
 	// outbox.VerdictDelivered, VerdictFailed (try again), VerdictPermanent, VerdictMoot, VerdictUnknown or VerdictUnavailable. Default: 2xx is
 	// delivered, 410 moot, 408, 425 and 429 failed, other 4xx permanent, and all else failed.
@@ -101,6 +105,7 @@ func (c PosterConfig) withDefaults() PosterConfig {
 	c.Timeout = first(c.Timeout, DefaultTimeout)
 	c.ConnectTimeout = first(c.ConnectTimeout, DefaultConnectTimeout)
 	c.MaxRetryAfter = first(c.MaxRetryAfter, DefaultMaxRetryAfter)
+	c.NoConnection = first(c.NoConnection, outbox.VerdictUnavailable)
 	c.Statuses, c.Allow = maps.Clone(c.Statuses), slices.Clone(c.Allow)
 	if c.ID == nil {
 		c.ID = MessageID
@@ -112,6 +117,9 @@ func (c PosterConfig) check(found *refusal.Problems) {
 	found.Lasting("Timeout", c.Timeout, shortestTimeout, longestTimeout)
 	found.Lasting("ConnectTimeout", c.ConnectTimeout, shortestTimeout, longestTimeout)
 	found.Lasting("MaxRetryAfter", c.MaxRetryAfter, time.Second, longestRetryAfter)
+	if marks[c.NoConnection] == nil {
+		found.Addf("NoConnection", "is %v, which is no failure", c.NoConnection)
+	}
 	for status, verdict := range c.Statuses {
 		if (status < 1 || status > 5) && (status < 100 || status > 599) {
 			found.Addf("Statuses", "has %d, which is neither a status nor the digit of a class", status)
