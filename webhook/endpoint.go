@@ -108,10 +108,10 @@ func (e Endpoint) String() string {
 	if err != nil || u.Host == "" {
 		return "endpoint without a host"
 	}
-	return origin(u)
+	return hostOf(u)
 }
 
-func origin(u *url.URL) string { return fmt.Sprintf("%s://%s", u.Scheme, u.Host) }
+func hostOf(u *url.URL) string { return fmt.Sprintf("%s://%s", u.Scheme, u.Host) }
 
 // GoString is String.
 func (e Endpoint) GoString() string { return e.String() }

@@ -73,11 +73,11 @@ func (p *Poster) request(m outbox.Message, endpoint Endpoint) (*http.Request, er
 	if err != nil {
 		return nil, err
 	}
-	request, err := http.NewRequest(http.MethodPost, origin(u), bytes.NewReader(m.Payload))
+	request, err := http.NewRequest(http.MethodPost, hostOf(u), bytes.NewReader(m.Payload))
 	if err != nil {
 		return nil, err
 	}
-	request.URL = u
+	request.URL = u // the error of a whole one would have told it
 	request.Header = http.Header{"Content-Type": {"application/json"}, "User-Agent": {"fencepost-webhook"}}
 	for name, values := range endpoint.Header {
 		request.Header[http.CanonicalHeaderKey(name)] = values

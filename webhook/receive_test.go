@@ -367,7 +367,7 @@ func TestOwnTables(t *testing.T) {
 func TestBadReceiver(t *testing.T) {
 	t.Parallel()
 	_, err := webhook.NewReceiver(nil, nil, nil, webhook.ReceiverConfig{Tolerance: -1, MaxBody: -1, RecordTimeout: -1})
-	refused(t, "all", err, "ledger", "from", "record", "tolerance", "MaxBody", "RecordTimeout")
+	refused(t, "all", err, "ledger", "from", "record", "Tolerance", "MaxBody", "RecordTimeout")
 	_, err = webhook.From(webhook.Origin{Tenant: "*", Source: " "})
 	refused(t, "origin", err, "Tenant", "Source", "Secrets")
 	_, public := webhook.NewKeyPair()

@@ -112,7 +112,7 @@ func NewReceiver(l *ledger.Ledger, from OriginFunc, record Record, config Receiv
 	if record == nil {
 		found.Add("record", "is nil")
 	}
-	config.Tolerance = checkTolerance(&found, config.Tolerance)
+	config.Tolerance = checkTolerance(&found, "Tolerance", config.Tolerance)
 	config.MaxBody = first(config.MaxBody, DefaultMaxBody)
 	if config.MaxBody < 0 {
 		found.Addf("MaxBody", "is %d", config.MaxBody)

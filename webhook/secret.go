@@ -71,11 +71,13 @@ func parseSecret(text string, found *refusal.Problems) Secret {
 		found.Addf(field, "has no base64 behind %s", k.prefix)
 	case bytes.Count(raw, raw[:1]) == len(raw):
 		found.Add(field, "is a placeholder: all its bytes are the same")
+	case k.prefix == prefixSymmetric && (len(raw) < leastSecret || len(raw) > largestSecret):
+		found.Addf(field, "has %d bytes, not %d to %d", len(raw), leastSecret, largestSecret)
 	case k.prefix == prefixSymmetric:
-		found.Between(field+" (bytes)", len(raw), leastSecret, largestSecret)
 		k.symmetric = raw
+	case k.prefix == prefixPublic && len(raw) != ed25519.PublicKeySize:
+		found.Addf(field, "has %d bytes, not %d", len(raw), ed25519.PublicKeySize)
 	case k.prefix == prefixPublic:
-		found.Between(field+" (bytes)", len(raw), ed25519.PublicKeySize, ed25519.PublicKeySize)
 		k.public = raw
 	case len(raw) != ed25519.SeedSize && len(raw) != ed25519.PrivateKeySize:
 		found.Addf(field, "has %d bytes, not %d or %d", len(raw), ed25519.SeedSize, ed25519.PrivateKeySize)

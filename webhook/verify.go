@@ -42,7 +42,7 @@ func Verify(header http.Header, body []byte, secrets []Secret, tolerance time.Du
 func verify(now time.Time, header http.Header, body []byte, secrets []Secret, tolerance time.Duration) (Signed, error) {
 	var found refusal.Problems
 	checkSecrets(&found, secrets, false)
-	tolerance = checkTolerance(&found, tolerance)
+	tolerance = checkTolerance(&found, "tolerance", tolerance)
 	if err := found.Err(); err != nil {
 		return Signed{}, err
 	}
@@ -68,11 +68,11 @@ func verify(now time.Time, header http.Header, body []byte, secrets []Secret, to
 	return signed, nil
 }
 
-func checkTolerance(found *refusal.Problems, tolerance time.Duration) time.Duration {
+func checkTolerance(found *refusal.Problems, field string, tolerance time.Duration) time.Duration {
 	if tolerance == 0 {
 		tolerance = DefaultTolerance
 	}
-	found.Lasting("tolerance", tolerance, time.Second, longestTolerance)
+	found.Lasting(field, tolerance, time.Second, longestTolerance)
 	return tolerance
 }
 
