@@ -122,7 +122,7 @@ func TestStatuses(t *testing.T) {
 			want = outbox.VerdictDelivered
 		case n == 410:
 			want = outbox.VerdictMoot
-		case n == 408, n == 425, n == 429:
+		case n == 429:
 		case n >= 400 && n < 500:
 			want = outbox.VerdictPermanent
 		}

@@ -46,7 +46,7 @@ type PosterConfig struct {
 	NoConnection outbox.Verdict
 	// Statuses change what an answer means, by status, or for a whole class by its first digit (4 is each 4xx without an entry or default of its own):
 	// outbox.VerdictDelivered, VerdictFailed (try again), VerdictPermanent, VerdictMoot, VerdictUnknown or VerdictUnavailable. Default: 2xx is
-	// delivered, 410 moot, 408, 425 and 429 failed, other 4xx permanent, and all else failed.
+	// delivered, 410 moot, 429 failed, other 4xx permanent, and all else failed.
 	Statuses map[int]outbox.Verdict
 	// Gone is called when an endpoint answers 410, to disable it. Its error goes into the reason of the message, and the next 410 calls it again.
 	Gone func(context.Context, outbox.Message, Endpoint) error

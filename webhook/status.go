@@ -42,8 +42,6 @@ func (e *StatusError) Unwrap() error {
 // statuses are the defaults that are no whole class.
 var statuses = map[int]outbox.Verdict{
 	http.StatusGone:            outbox.VerdictMoot,
-	http.StatusRequestTimeout:  outbox.VerdictFailed,
-	http.StatusTooEarly:        outbox.VerdictFailed,
 	http.StatusTooManyRequests: outbox.VerdictFailed,
 }
 
