@@ -46,6 +46,15 @@ func (e Event) clone() Event {
 	return e
 }
 
+// size is what the event takes in memory, in about so many bytes.
+func (e Event) size() int {
+	size := len(e.ID) + len(e.Tenant) + len(e.Stream) + len(e.Type) + len(e.Payload)
+	for name, value := range e.Metadata {
+		size += len(name) + len(value)
+	}
+	return size
+}
+
 // check finds everything wrong with an event.
 func (e Event) check(found *refusal.Problems, maxPayload int) {
 	bounds.CheckRequired(e.ID, bounds.EventID, found.On("ID"))

@@ -17,7 +17,7 @@ type FeedConfig struct {
 	// 1 h. It looks at once, though not again within 10 ms, when this process commits effects through the log's box.
 	Poll time.Duration
 	// Recent is how many of the latest events are kept in memory, once for all followers; who falls further behind reads from the database.
-	// Default 1,000, at most 100,000. They are at most 16 MiB of payload.
+	// Default 1,000, at most 100,000. They are at most 16 MiB, payloads, metadata and names together.
 	Recent int
 }
 
@@ -27,7 +27,7 @@ const (
 	maxRecent   = 100_000
 	recentBytes = 16 << 20
 	failedPause = time.Second
-	// What one follower holds at a time, however slow it is: so many events, and the one that brings their payloads to so many bytes is the last.
+	// What one follower holds at a time, however slow it is: so many events out of memory, and the one that brings them to so many bytes is the last.
 	followEvents = 256
 	followBytes  = 256 << 10
 )
@@ -150,20 +150,20 @@ func (f *Feed) advance(ctx context.Context) (more bool, err error) {
 		return true, nil
 	}
 	f.recent, f.to = append(f.recent, page.Events...), page.Next
-	size := 0
+	payload := 0
 	for _, e := range page.Events {
-		size += len(e.Payload)
+		payload += len(e.Payload)
+		f.bytes += e.size()
 	}
-	f.bytes += size
 	drop := 0
 	for drop < len(f.recent) && (len(f.recent)-drop > f.config.Recent || f.bytes > recentBytes) {
-		f.bytes -= len(f.recent[drop].Payload)
+		f.bytes -= f.recent[drop].size()
 		f.from = f.recent[drop].cursor
 		drop++
 	}
 	f.recent = slices.Delete(f.recent, 0, drop)
 	f.announce()
-	return len(page.Events) == maxBatch || size >= pageBytes, nil
+	return len(page.Events) == maxBatch || payload >= pageBytes, nil
 }
 
 // forget drops the recent events, so that followers read from the database until a new end is known.
@@ -209,6 +209,11 @@ func (f *Feed) next(ctx context.Context, place Cursor, filter Filter) (Page, <-c
 	recent, changed, ok := f.after(place)
 	if !ok {
 		page, err := f.log.read(ctx, place, maxBatch, followBytes, filter)
+		for i, size := 0, 0; i < len(page.Events)-1; i++ { // the statement counts payloads alone
+			if size += page.Events[i].size(); size >= followBytes {
+				page.Events, page.Next = slices.Clone(page.Events[:i+1]), page.Events[i].cursor
+			}
+		}
 		return page, changed, err
 	}
 	page, size := Page{Next: place}, 0
@@ -219,7 +224,7 @@ func (f *Feed) next(ctx context.Context, place Cursor, filter Filter) (Page, <-c
 		page.Next = e.cursor
 		if filter.lets(e) {
 			page.Events = append(page.Events, e)
-			size += len(e.Payload)
+			size += e.size()
 		}
 	}
 	return page, changed, nil
@@ -258,7 +263,7 @@ func (f *Feed) Follow(ctx context.Context, after Cursor, filter Filter, do func(
 	})
 }
 
-// FollowPages is Follow by pages, of at most 1,000 events and 256 KiB of payload before the last. The first comes at once, be it empty: the cursor
+// FollowPages is Follow by pages, of at most 1,000 events and 256 KiB (payloads, metadata and names) before the last. The first comes at once, be it empty: the cursor
 // is good then. Later ones are empty when only events followed that the filter left out; Next goes on after those too.
 func (f *Feed) FollowPages(ctx context.Context, after Cursor, filter Filter, do func(Page) error) error {
 	var found refusal.Problems

@@ -150,6 +150,40 @@ func TestFollowerHoldsLittle(t *testing.T) {
 	})
 }
 
+// What counts is all that an event takes, not its payload alone: of the recent events and of a follower's page, whichever way it comes.
+func TestFeedCountsMetadata(t *testing.T) {
+	onFeed(t, FeedConfig{Recent: 100_000}, func(b *feedBench) {
+		stop := b.run()
+		wide := Event{Type: "t", Metadata: map[string]string{"m": strings.Repeat("x", 8_000)}}
+		b.append(slices.Repeat([]Event{wide}, 40)...)
+		ctx, cancel := context.WithCancel(b.Context())
+		var pages []int
+		done := make(chan error, 1)
+		go func() {
+			done <- b.feed.FollowPages(ctx, Cursor{}, everyone, func(page Page) error {
+				pages = append(pages, len(page.Events))
+				return nil
+			})
+		}()
+		time.Sleep(time.Second)
+		b.append(slices.Repeat([]Event{wide}, 40)...)
+		time.Sleep(time.Second)
+		if want := []int{33, 7, 33, 7}; !slices.Equal(pages, want) {
+			b.Errorf("pages of %v events, want %v", pages, want)
+		}
+		for range 3 {
+			b.append(slices.Repeat([]Event{wide}, 800)...)
+			time.Sleep(time.Second)
+		}
+		cancel()
+		<-done
+		stop()
+		if n := len(b.feed.recent); n < 2_000 || n*8_000 > recentBytes {
+			b.Errorf("%d events of 8 kB are kept", n)
+		}
+	})
+}
+
 func TestFeedOutlivesAnOutage(t *testing.T) {
 	onFeed(t, FeedConfig{}, func(b *feedBench) {
 		stop := b.run()
