@@ -102,9 +102,9 @@ WHERE id IN (
 )
 RETURNING id;
 
--- PurgeEventsSee looks at the oldest events, at most max_rows of them, and says of each whether it may go: recorded before the cut-off, and no
+-- PurgeEventsSee looks at the oldest events, beginning after the mark, at most max_rows of them, and says of each whether it may go: recorded before the cut-off, and no
 -- further than every named reader came (with force: whatever they did).
--- Guard: strictly older than the cut-off, readers. Index: the primary key; all readers, which are few. Locks: none.
+-- Guard: strictly older than the cut-off, readers. Index: the primary keys; all readers, which are few. Locks: none.
 -- name: PurgeEventsSee :many
 SELECT
     e.position, e.digest,
@@ -116,6 +116,7 @@ SELECT
         AS BOOLEAN
     ) AS goes
 FROM outbox_event AS e
+WHERE e.position > (SELECT i.purged_position FROM outbox_incarnation AS i)
 ORDER BY e.position
 LIMIT CAST(sqlc.arg(max_rows) AS INTEGER);
 

@@ -286,6 +286,7 @@ SELECT
         AS BOOLEAN
     ) AS goes
 FROM outbox_event AS e
+WHERE e.position > (SELECT i.purged_position FROM outbox_incarnation AS i)
 ORDER BY e.position
 LIMIT CAST(?3 AS INTEGER)
 `
@@ -302,9 +303,9 @@ type PurgeEventsSeeRow struct {
 	Goes     bool
 }
 
-// PurgeEventsSee looks at the oldest events, at most max_rows of them, and says of each whether it may go: recorded before the cut-off, and no
+// PurgeEventsSee looks at the oldest events, beginning after the mark, at most max_rows of them, and says of each whether it may go: recorded before the cut-off, and no
 // further than every named reader came (with force: whatever they did).
-// Guard: strictly older than the cut-off, readers. Index: the primary key; all readers, which are few. Locks: none.
+// Guard: strictly older than the cut-off, readers. Index: the primary keys; all readers, which are few. Locks: none.
 func (q *Queries) PurgeEventsSee(ctx context.Context, arg PurgeEventsSeeParams) ([]PurgeEventsSeeRow, error) {
 	rows, err := q.query(ctx, q.purgeEventsSeeStmt, purgeEventsSee, arg.Cutoff, arg.Force, arg.MaxRows)
 	if err != nil {
