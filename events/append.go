@@ -45,6 +45,8 @@ type Receipt struct {
 //
 // All events are validated and all effects derived and validated before any statement: outbox.ErrInvalid, ErrDerivation. Any other
 // error comes from the database and is that of the caller's transaction: roll back; retry the whole transaction if it is db.ErrRetry.
+// The first to append to a stream that was restored from a dump adopts it, on a connection beside tx: where none is free for 2 s, db.ErrRetry.
+// Log.Adopt at the start saves that.
 // It takes one statement for each 1,000 events or 4 MiB, and one more for as many effects. Under outbox.WithSuppressed the events are recorded
 // and the effects are not.
 func (l *Log) Append(ctx context.Context, tx db.Tx, events ...Event) ([]Receipt, error) {

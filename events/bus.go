@@ -203,10 +203,17 @@ func (b *Bus) subscribe(s subscriber, isNil bool) error {
 	return nil
 }
 
-// Run delivers events until ctx ends, as sender.Sender.Run does. It blocks.
-func (b *Bus) Run(ctx context.Context) error { return b.Sender().Run(ctx) }
+// Run delivers events until ctx ends, as sender.Sender.Run does, and adopts a restored stream before that. It blocks.
+func (b *Bus) Run(ctx context.Context) error {
+	bounded, cancel := context.WithTimeout(ctx, adoptTimeout)
+	defer cancel()
+	if err := b.log.Adopt(bounded); err != nil && ctx.Err() == nil {
+		b.log.box.Logger().WarnContext(ctx, "cannot see whether the stream was restored; going on", "error", err) // Append will
+	}
+	return b.Sender().Run(ctx)
+}
 
-// Sender is what runs the bus, for sender.RunAll and RunOnce. From now on nobody can subscribe.
+// Sender is what runs the bus, for sender.RunAll and RunOnce; call Log.Adopt before. From now on nobody can subscribe.
 func (b *Bus) Sender() *sender.Sender {
 	b.mu.Lock()
 	defer b.mu.Unlock()

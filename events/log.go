@@ -1,6 +1,7 @@
 package events
 
 import (
+	"context"
 	"slices"
 
 	"github.com/fencepost-go/fencepost/db"
@@ -65,6 +66,15 @@ func New(box *outbox.Box, config Config) (*Log, error) {
 
 // Box is what the log was made over.
 func (l *Log) Box() *outbox.Box { return l.box }
+
+// Adopt makes a stream that was restored from a dump this server's own, if it is not yet: a new incarnation, in which cursors of the original are
+// unknown. Call it when a process starts that appends; then Append needs no connection beside its caller's. Whoever comes first does
+// it: Bus.Run, Read, End and a Feed with followers do so too, and Append itself where nobody has. One statement, which writes nothing to
+// a stream that is this server's. Retryable.
+func (l *Log) Adopt(ctx context.Context) error {
+	_, err := l.store.AdoptStream(ctx)
+	return failed("adopt", err)
+}
 
 // subscription finds one by its name.
 func (l *Log) subscription(name string) (Subscription, bool) {

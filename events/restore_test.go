@@ -14,8 +14,10 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/fencepost-go/fencepost/db"
+	"github.com/fencepost-go/fencepost/db/pgxdb"
 	"github.com/fencepost-go/fencepost/events"
 	"github.com/fencepost-go/fencepost/internal/pgtest"
 )
@@ -196,6 +198,74 @@ func TestRestoredAppends(t *testing.T) {
 	page, err := rigs[1].log(events.Config{}).Read(t.Context(), streams[0][2].Cursor(), 1000, events.Filter{})
 	if err != nil || !slices.Equal(idsOf(page.Events), idsOf(streams[0][3:])) {
 		t.Errorf("after e-3 come %v, %v", idsOf(page.Events), err)
+	}
+}
+
+// A process that adopts the stream at its start, as a bus does, appends with the caller's connection alone.
+func TestRestoredAdopts(t *testing.T) {
+	t.Parallel()
+	original, _ := dumped(t)
+	for _, way := range []string{"log", "bus"} {
+		r := restored(t, original.dsn)[0]
+		pool, err := pgxpool.New(context.WithoutCancel(t.Context()), r.dsn+"&pool_max_conns=1")
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(pool.Close)
+		narrow, err := pgxdb.New(pool, pgxdb.Config{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		alone := newRig(t, narrow)
+		appending := func(l *events.Log) error {
+			return narrow.Transact(t.Context(), func(tx db.Tx) error {
+				_, err := l.Append(t.Context(), tx, events.Event{ID: "new", Type: "a"})
+				return err
+			})
+		}
+		if err := appending(alone.log(events.Config{})); !errors.Is(err, db.ErrRetry) {
+			t.Errorf("without: %v", err)
+		}
+		if way == "log" {
+			if err := alone.log(events.Config{}).Adopt(t.Context()); err != nil {
+				t.Error(err)
+			}
+		} else {
+			ctx, stop := context.WithCancel(t.Context())
+			bus, err := events.NewBus(r.log(events.Config{Subscriptions: []events.Subscription{events.ToBus("shop")}}), "shop", events.BusConfig{})
+			if err != nil {
+				t.Fatal(err)
+			}
+			ran := make(chan error, 1)
+			go func() { ran <- bus.Run(ctx) }()
+			r.awaitAdopted()
+			stop()
+			if err := <-ran; err != nil {
+				t.Error(err)
+			}
+		}
+		if err := appending(alone.log(events.Config{})); err != nil {
+			t.Errorf("after %s: %v", way, err)
+		}
+		if err := alone.log(events.Config{}).Adopt(t.Context()); err != nil {
+			t.Errorf("again: %v", err)
+		}
+	}
+}
+
+// awaitAdopted waits until somebody has adopted the stream.
+func (r *rig) awaitAdopted() {
+	r.Helper()
+	for deadline := time.Now().Add(time.Minute); ; time.Sleep(5 * time.Millisecond) {
+		rows, err := r.store.ReadEnd(r.Context())
+		switch {
+		case err != nil:
+			r.Fatal(err)
+		case rows[0].Standing == db.StandingGood:
+			return
+		case time.Now().After(deadline):
+			r.Fatal("nobody adopts the stream")
+		}
 	}
 }
 
