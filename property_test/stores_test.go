@@ -31,7 +31,7 @@ func TestMain(m *testing.M) {
 		flag.Set("rapid.steps", "60") // of one check, on average: enough for a message to live, die and come back
 	}
 	if _, given := os.LookupEnv("RAPID_CHECKS"); !given && os.Getenv("FENCEPOST_FULL") == "" {
-		flag.Set("rapid.checks", "20")
+		flag.Set("rapid.checks", "10") // make property runs more
 	}
 	pgtest.Main(m)
 }

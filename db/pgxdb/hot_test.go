@@ -16,13 +16,13 @@ import (
 	"github.com/fencepost-go/fencepost/internal/pgtest"
 )
 
-// Leases and renewals are heap-only updates: they touch no index, and a page reclaims the old versions by itself. A worker leases 10,000
+// Leases and renewals are heap-only updates: they touch no index, and a page reclaims the old versions by itself. A worker leases 5,000
 // messages (in the full run four of them 100,000), renews each lease twice and settles; the server's counters tell. While another transaction
 // of the server, in whatever database, waits for a processor, snapshots keep old versions: one worker on a server of its own without autovacuum
 // makes the share a matter of the schema alone.
 func TestLeasesAndRenewalsAreHOT(t *testing.T) {
 	t.Parallel()
-	total, parallel := 10_000, 1
+	total, parallel := 5_000, 1
 	if os.Getenv("FENCEPOST_FULL") != "" {
 		total, parallel = 100_000, 4
 	}

@@ -44,10 +44,10 @@ func (p parted) ShowMessage(ctx context.Context, arg db.ShowMessageParams) ([]db
 	return p.operator.ShowMessage(ctx, arg)
 }
 
-// The whole suite passes with each part under its own role: nobody needs more than schema.Grants gives him.
+// The suite passes with each part under its own role: nobody needs more than schema.Grants gives him.
 func TestC67ConformanceUnderRoles(t *testing.T) {
 	t.Parallel()
-	dbtest.Run(t, func(t *testing.T) dbtest.Harness {
+	dbtest.RunPart(t, 2, 3, func(t *testing.T) dbtest.Harness {
 		dsn := pgtest.New(t)
 		as := pgtest.Roles(t, dsn)
 		pool := func(dsn string) *pgxpool.Pool {
