@@ -2,12 +2,15 @@ package events_test
 
 import (
 	"context"
+	"database/sql"
 	"errors"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/fencepost-go/fencepost/db"
+	"github.com/fencepost-go/fencepost/db/sqldb"
+	"github.com/fencepost-go/fencepost/db/sqlitedb"
 	"github.com/fencepost-go/fencepost/events"
 	"github.com/fencepost-go/fencepost/outbox"
 	"github.com/fencepost-go/fencepost/sender"
@@ -138,4 +141,57 @@ func TestBusTimeout(t *testing.T) {
 			}
 		}
 	})
+}
+
+// A handler that ends its own transaction has failed, whatever it answers. After a commit of its own its receipt is there and it is not asked again;
+// after a rollback it is, and what it wrote after that was committed each time.
+func TestBusHandlerEndsItsTransaction(t *testing.T) {
+	t.Parallel()
+	for end, times := range map[string]int{"COMMIT": 1, "ROLLBACK": 2} {
+		for name, open := range map[string]func(*testing.T) *rig{"lib-pq": openPq, "sqlite": openSQLite} {
+			t.Run(name+" "+end, func(t *testing.T) {
+				t.Parallel()
+				r := open(t)
+				r.exec("CREATE TABLE handled (handler text NOT NULL, event text NOT NULL)")
+				handle := func(ctx context.Context, tx *sql.Tx, e events.Event) error {
+					for _, statement := range []string{end, "INSERT INTO handled (handler, event) VALUES ('ends', '" + e.ID + "')"} {
+						if _, err := tx.ExecContext(ctx, statement); err != nil {
+							return err
+						}
+					}
+					return nil
+				}
+				handler := sqldb.EventHandler(handle)
+				if name == "sqlite" {
+					handler = sqlitedb.EventHandler(handle)
+				}
+				l := r.log(events.Config{Subscriptions: []events.Subscription{events.ToBus("shop")}})
+				bus, err := events.NewBus(l, "shop", events.BusConfig{Retries: 1, InitialDelay: time.Millisecond, MaxDelay: time.Millisecond})
+				if err != nil {
+					t.Fatal(err)
+				}
+				if err := bus.Subscribe("ends", handler); err != nil {
+					t.Fatal(err)
+				}
+				r.append(l, events.Event{ID: "e-1", Type: "x"})
+				var all sender.Counts
+				for range 1000 { // until the retry is due
+					counts, err := bus.Sender().RunOnce(t.Context())
+					if err != nil {
+						t.Fatal(err)
+					}
+					all.Retried, all.Delivered, all.Dead = all.Retried+counts.Retried, all.Delivered+counts.Delivered, all.Dead+counts.Dead
+					if all.Delivered+all.Dead > 0 {
+						break
+					}
+				}
+				if all.Retried != 1 || all.Delivered != 2-times || all.Dead != times-1 {
+					t.Errorf("%+v", all)
+				}
+				if got := r.handled()[[2]string{"ends", "e-1"}]; got != times {
+					t.Errorf("handled %d times, want %d", got, times)
+				}
+			})
+		}
+	}
 }

@@ -86,7 +86,8 @@ func InTx(ctx context.Context, pool Beginner, box db.Committer, fn func(tx *BoxT
 //
 //	bus.Subscribe("stock", pgxdb.EventHandler(func(ctx context.Context, tx pgx.Tx, event events.Event) error { … }), "order.placed")
 //
-// What the function writes through tx and the receipt of the event are committed together; it neither commits nor rolls back itself.
+// What the function writes through tx and the receipt of the event are committed together; it neither commits nor rolls back itself,
+// nor by a statement: that fails the attempt, but what the function writes after it is committed at once.
 func EventHandler[E any](do func(ctx context.Context, tx pgx.Tx, event E) error) func(context.Context, db.Tx, E) error {
 	return func(ctx context.Context, tx db.Tx, event E) error {
 		own, ok := tx.(interface{ pgxTx() pgx.Tx })

@@ -70,7 +70,8 @@ func inTx(ctx context.Context, pool *sql.DB, options *sql.TxOptions, box db.Comm
 //
 //	bus.Subscribe("stock", sqldb.EventHandler(func(ctx context.Context, tx *sql.Tx, event events.Event) error { … }), "order.placed")
 //
-// What the function writes through tx and the receipt of the event are committed together; it neither commits nor rolls back itself.
+// What the function writes through tx and the receipt of the event are committed together; it neither commits nor rolls back itself,
+// nor by a statement: that fails the attempt, but what the function writes after it is committed at once.
 func EventHandler[E any](do func(ctx context.Context, tx *sql.Tx, event E) error) func(context.Context, db.Tx, E) error {
 	return func(ctx context.Context, tx db.Tx, event E) error {
 		own, ok := tx.(interface{ sqlTx() *sql.Tx })

@@ -91,8 +91,9 @@ func InTx(ctx context.Context, store *Store, box db.Committer, fn func(tx *BoxTx
 //
 //	bus.Subscribe("stock", sqlitedb.EventHandler(func(ctx context.Context, tx *sql.Tx, event events.Event) error { … }), "order.placed")
 //
-// What the function writes through tx and the receipt of the event are committed together; it neither commits nor rolls back itself. While it
-// runs it has the file's one write lock.
+// What the function writes through tx and the receipt of the event are committed together; it neither commits nor rolls back itself, nor by a
+// statement (INSERT OR ROLLBACK): that fails the attempt, but what the function writes after it is committed at once. It must return the error of a
+// statement that failed to write, as Tx says why. While it runs it has the file's one write lock.
 func EventHandler[E any](do func(ctx context.Context, tx *sql.Tx, event E) error) func(context.Context, db.Tx, E) error {
 	return func(ctx context.Context, tx db.Tx, event E) error {
 		own, ok := tx.(interface{ sqlTx() (*sql.Tx, *Store) })
