@@ -168,6 +168,7 @@ func TestFeedCountsMetadata(t *testing.T) {
 		time.Sleep(time.Second)
 		b.append(slices.Repeat([]Event{wide}, 40)...)
 		time.Sleep(time.Second)
+		synctest.Wait()
 		if want := []int{33, 7, 33, 7}; !slices.Equal(pages, want) {
 			b.Errorf("pages of %v events, want %v", pages, want)
 		}
@@ -175,12 +176,13 @@ func TestFeedCountsMetadata(t *testing.T) {
 			b.append(slices.Repeat([]Event{wide}, 800)...)
 			time.Sleep(time.Second)
 		}
+		synctest.Wait()
+		if n := len(b.feed.recent); n < 2_000 || n*8_000 > recentBytes { // before the last follower goes, when they are forgotten
+			b.Errorf("%d events of 8 kB are kept", n)
+		}
 		cancel()
 		<-done
 		stop()
-		if n := len(b.feed.recent); n < 2_000 || n*8_000 > recentBytes {
-			b.Errorf("%d events of 8 kB are kept", n)
-		}
 	})
 }
 

@@ -23,17 +23,17 @@ func TestConformance(t *testing.T) {
 		part, parts int
 	}{
 		{pgx.QueryExecModeCacheStatement, 0, 1},
-		{pgx.QueryExecModeSimpleProtocol, 0, 3},
-		{pgx.QueryExecModeExec, 1, 3},
-		{pgx.QueryExecModeCacheDescribe, 2, 6},
-		{pgx.QueryExecModeDescribeExec, 5, 6},
+		{pgx.QueryExecModeSimpleProtocol, 0, 4},
+		{pgx.QueryExecModeExec, 1, 4},
+		{pgx.QueryExecModeCacheDescribe, 2, 8},
+		{pgx.QueryExecModeDescribeExec, 6, 8},
 	} {
 		t.Run(c.mode.String(), func(t *testing.T) {
 			dbtest.RunPart(t, c.part, c.parts, func(t *testing.T) dbtest.Harness { return harness(t, pgtest.New(t), c.mode, "") })
 		})
 	}
 	t.Run("another schema", func(t *testing.T) {
-		dbtest.RunPart(t, 1, 3, func(t *testing.T) dbtest.Harness {
+		dbtest.RunPart(t, 3, 4, func(t *testing.T) dbtest.Harness {
 			return harness(t, pgtest.Empty(t), pgx.QueryExecModeCacheStatement, "Fence-Post")
 		})
 	})

@@ -79,7 +79,7 @@ func newOrderStress(t *testing.T, keys int) *orderStress {
 }
 
 func (s *orderStress) run(t *testing.T) {
-	length := 1500 * time.Millisecond
+	length := 3 * time.Second
 	if os.Getenv("FENCEPOST_FULL") != "" {
 		length = 30 * time.Second
 	}

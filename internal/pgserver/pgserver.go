@@ -21,7 +21,7 @@ import (
 // Options of a cluster.
 type Options struct {
 	// Durable keeps fsync and its companions on, as a real server has them. Off, a crash of the machine (not of the
-	// server) may corrupt the cluster, which costs a test nothing and makes it several times faster.
+	// server) may corrupt the cluster, which costs a test nothing and makes it several times faster; nor is anything compiled just in time.
 	Durable bool
 }
 
@@ -153,6 +153,7 @@ log_timezone = 'UTC'
 fsync = off
 synchronous_commit = off
 full_page_writes = off
+jit = off
 `
 	}
 	file, err := os.OpenFile(filepath.Join(c.data(), "postgresql.conf"), os.O_APPEND|os.O_WRONLY, 0)
