@@ -252,11 +252,17 @@ func TestC35Notify(t *testing.T) {
 				r.Error(err)
 			}
 			hints, most := len(heard()), int(time.Since(began)/(10*time.Millisecond))+1
+			if notify { // a hint is sent beside the work, and may be late
+				r.eventually("a hint", func() bool {
+					hints += len(heard())
+					return hints > 0
+				})
+			}
 			_, notified := sent.count()
 			if !notify && hints+notified > 0 {
 				r.Errorf("%d hints heard, %d sent", hints, notified)
 			}
-			if notify && (hints == 0 || hints > most || hints > producers) {
+			if notify && (hints > most || hints > producers) {
 				r.Errorf("%d hints for %d commits, at most %d in the time", hints, producers, most)
 			}
 		})
