@@ -159,7 +159,7 @@ FROM outbox.message WHERE id % 10 >= 3`
 	exec(t, conn, "DELETE FROM outbox.message")
 	exec(t, conn, insert, 1, n, "c")
 	exec(t, conn, split)
-	fillEvents(t, conn, n/10)
+	fillEvents(t, conn, 100_000) // in the full run too
 }
 
 // fillEvents stores n events, ten of each transaction, and as many claims, one in ten of them held.
