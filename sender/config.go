@@ -39,6 +39,10 @@ type Config struct {
 	// Drain is how long a stop waits for handlers before it ends their contexts with outbox.ErrStopping. Default 10 s or the shortest Lease,
 	// whichever is less; not longer than the shortest Lease.
 	Drain time.Duration
+	// Grace is how long handlers may need to return once their contexts have ended, as those do that have processes to end: a context ends that
+	// much before its lease does, and a stop waits that much longer than Drain. Default 0: handlers return at once. At most a third of the
+	// shortest Lease.
+	Grace time.Duration
 
 	// Listen wakes the sender by the database's notifications, over a connection of its own that the store is configured with. A store
 	// without one is logged, and the poll serves.
@@ -107,6 +111,11 @@ func (c Config) check() error {
 		found.Addf("Drain", "is negative: %v", c.Drain)
 	} else if shortest := c.shortestLease(); c.Drain > shortest {
 		found.Addf("Drain", "of %v must not exceed the shortest Lease of %v", c.Drain, shortest)
+	}
+	if c.Grace < 0 {
+		found.Addf("Grace", "is negative: %v", c.Grace)
+	} else if shortest := c.shortestLease(); c.Grace > shortest/3 {
+		found.Addf("Grace", "of %v must not exceed a third of the shortest Lease of %v", c.Grace, shortest)
 	}
 	if strings.TrimSpace(c.Name) == "" || len(c.Name) > maxName || !utf8.ValidString(c.Name) || strings.ContainsRune(c.Name, 0) {
 		found.Addf("Name", "is blank, longer than %d bytes, or no text", maxName)

@@ -119,7 +119,7 @@ func (w *worker) leaseFailed(err error) {
 // take holds messages that were leased for so long, and asked for at the given time.
 func (w *worker) take(messages []outbox.Message, lease time.Duration, since time.Time) {
 	w.counts.Leased += len(messages)
-	lease = usable(lease)
+	lease = w.usable(lease)
 	for _, m := range messages {
 		h := &held{Message: m, handler: w.config.Handlers[m.Kind], since: since, lease: lease, ends: since.Add(lease)}
 		w.waiting = append(w.waiting, h)
@@ -131,5 +131,5 @@ func (w *worker) take(messages []outbox.Message, lease time.Duration, since time
 }
 
 // usable is the part of a lease that handlers are given. Counted from before the statement was sent it ends before the lease; a hundredth
-// more makes up for a timer that is late.
-func usable(lease time.Duration) time.Duration { return lease - lease/100 }
+// more makes up for a timer that is late. The grace is for what they do when their contexts have ended.
+func (w *worker) usable(lease time.Duration) time.Duration { return lease - lease/100 - w.config.Grace }

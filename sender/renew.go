@@ -85,7 +85,7 @@ func (w *worker) renewed(renewals []renewal, now time.Time) {
 			r.cancel(r.Err)
 			continue
 		}
-		r.lease = usable(r.handler.Lease)
+		r.lease = w.usable(r.handler.Lease)
 		if until := r.sent.Add(r.lease); until.After(r.ends) {
 			r.ends = until
 			r.expiry.Reset(until.Sub(now))

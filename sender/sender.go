@@ -63,7 +63,7 @@ func New(box *outbox.Box, consumer *outbox.Consumer, config Config) (*Sender, er
 // Run leases, performs and settles messages until ctx ends, and then stops: it leases no more, gives back what has not started, waits
 // Config.Drain for running handlers, ends the contexts of the others with outbox.ErrStopping and gives their messages back. What handlers
 // finish until then is settled although ctx is over. Nil means a clean stop: nothing runs, nothing is leased, and the pool may be closed. A
-// *StillRunningError lists what would not end, at most 250 ms after Drain.
+// *StillRunningError lists what would not end, at most 250 ms after Drain and Grace.
 //
 // Before the first lease it checks the schema and the role and runs Config.Verify; what they refuse ends Run, and so does a database that
 // denies access then (db.ErrDenied). While the database cannot be reached Run waits for it, at the start too: at growing intervals, with one

@@ -24,7 +24,8 @@ func (e *StillRunningError) Error() string {
 	return fmt.Sprintf("%d handlers would not end, of the messages %v", len(e.IDs), e.IDs)
 }
 
-// lastWords is how long handlers have to return once their contexts ended, and the database to record and take back what is held then.
+// lastWords is how long handlers have to return once their contexts ended and Config.Grace is over, and the database to record and take back
+// what is held then.
 const lastWords = 250 * time.Millisecond
 
 // A stop is the end of a run.
@@ -58,7 +59,7 @@ func (w *worker) endStop(now time.Time) {
 		}
 		w.outage.next = now // a last try, however long the backoff
 	}
-	if last := w.stop.drain.Add(lastWords); now.Before(last) {
+	if last := w.stop.drain.Add(w.config.Grace + lastWords); now.Before(last) {
 		w.look(last)
 	} else {
 		w.endCalls()

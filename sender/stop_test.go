@@ -224,3 +224,50 @@ func TestStopEndsTheLeaseOfASuccessor(t *testing.T) {
 		}
 	})
 }
+
+// graceful is a handler that needs five seconds to end.
+func graceful(e *ending) Config {
+	const grace = 5 * time.Second
+	return Config{Grace: grace, Handlers: doing(func(ctx context.Context, m outbox.Message) error {
+		defer time.Sleep(grace)
+		return e.do(ctx, m)
+	})}
+}
+
+func TestGraceAtAStop(t *testing.T) {
+	inBubble(t, outbox.Policy{}, func(b *bench) {
+		var ended ending
+		stop := b.run(b.sender(graceful(&ended)))
+		id := b.enqueue(effect("a"))[0]
+		wait(time.Second)
+		began := time.Now()
+		if err := stop(); err != nil {
+			b.Error(err)
+		}
+		if at, cause := ended.get(); cause != outbox.ErrStopping || at.Sub(began) != 10*time.Second || time.Since(began) != 15*time.Second {
+			b.Errorf("ended by %v after %v, stopped after %v", cause, at.Sub(began), time.Since(began))
+		}
+		if row := b.row(id); row.Attempt != 0 || b.leased() != 0 {
+			b.Errorf("left %+v", row)
+		}
+	})
+}
+
+// The context of a handler that needs time to end is over that much before the lease.
+func TestGraceIsWithinTheLease(t *testing.T) {
+	inBubble(t, outbox.Policy{}, func(b *bench) {
+		var ended ending
+		b.failing("Renew", errors.New("no connection"))
+		stop := b.run(b.sender(graceful(&ended)))
+		id := b.enqueue(effect("a"))[0]
+		wait(time.Second)
+		until := b.row(id).LeasedUntil
+		wait(26 * time.Second)
+		if at, cause := ended.get(); cause != outbox.ErrLeaseLost || until.Sub(at) < 5*time.Second || until.Sub(at) > 6*time.Second {
+			b.Errorf("ended by %v, %v before the lease", cause, until.Sub(at))
+		}
+		if err := stop(); err != nil {
+			b.Error(err)
+		}
+	})
+}
