@@ -22,7 +22,7 @@ import (
 const commandVariable = "FENCEPOST_TEST_COMMAND"
 
 func TestMain(m *testing.M) {
-	if os.Getenv(commandVariable) != "" {
+	if os.Getenv(commandVariable) != "" || len(os.Args) == 2 && os.Args[1] == guardCommand { // whose environment is empty
 		main()
 		return
 	}

@@ -13,7 +13,7 @@ import (
 
 func newRetries() *cobra.Command {
 	var c connection
-	policy := outbox.Policy{MaxAttempts: 12, InitialDelay: 30 * time.Second, MaxDelay: 15 * time.Minute, Jitter: 20, MaxAge: 24 * time.Hour}
+	var policy outbox.Policy
 	cmd := &cobra.Command{
 		Use:   "retries ID",
 		Short: "Foretell when a message is tried again, and when it dies",
@@ -30,15 +30,7 @@ function of its own cannot be told.`,
 	c.addFlags(cmd)
 	c.addTimeout(cmd, "give up after this long")
 	scope := addTenants(cmd)
-	flags := cmd.Flags()
-	flags.Var(intFlag{&policy.MaxAttempts, 1, 10_000}, "max-attempts", "attempts of a message")
-	flags.Var(durationFlag{&policy.InitialDelay, time.Microsecond, longestAge}, "initial-delay",
-		"delay after the first failed attempt; it doubles with each further one")
-	flags.Var(durationFlag{&policy.MaxDelay, time.Microsecond, longestAge}, "max-delay", "longest delay")
-	flags.Var(noneFlag{intFlag{&policy.Jitter, 1, 100}, func() { policy.Jitter = outbox.NoJitter }}, "jitter",
-		"by how many percent a delay is shortened at most, or none")
-	flags.Var(noneFlag{durationFlag{&policy.MaxAge, time.Millisecond, longestAge}, func() { policy.MaxAge = outbox.NoMaxAge }}, "max-age",
-		"age at which a message dies, or none; what its producer gave it counts too")
+	addPolicy(cmd, &policy)
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		id, err := messageID(cmd, args)
 		if err != nil {

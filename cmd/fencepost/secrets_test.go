@@ -81,6 +81,9 @@ func TestPasswordsAreNeverPrinted(t *testing.T) {
 			{"tail", "--state", dsn},
 			{"retries", dsn},
 			{"retries", "1", "--jitter", dsn},
+			{"work", "--dsn", dsn, "--consumer", "c", "--target", "t", "--kind", "k", "--exec", "no-such-command"},
+			{"work", "--consumer", "c", "--target", "t", "--kind", "k", "--exec", dsn},
+			{"work", dsn},
 			{"completion", dsn},
 		} {
 			r := command(t, args...)

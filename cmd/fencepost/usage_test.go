@@ -88,6 +88,19 @@ func TestBadCommandLines(t *testing.T) {
 		{[]string{"purge", unused, "--yes", "--audit", "59s"}, "--audit must be between 1m0s and"},
 		{[]string{"purge", unused, "--yes", "--grace", "1ns"}, "--grace must be between 1m0s and"},
 		{[]string{"purge", unused, "--yes", "--expired", "never"}, "--expired is not a duration such as 500ms, 10s or 1m30s, or the word none"},
+		{[]string{"work", unused, "--target", "t", "--kind", "k", "--exec", "true"}, "--consumer, --target and --kind are required"},
+		{[]string{"work", unused, "--consumer", "c", "--target", "t", "--exec", "true"}, "--consumer, --target and --kind are required"},
+		{[]string{"work", unused, "--consumer", "c", "--target", "t", "--kind", "k", "true"}, "give one of --exec"},
+		{[]string{"work", unused, "--consumer", "c", "--target", "t", "--kind", "k", "--exec"}, "--exec needs a command after it"},
+		{[]string{"work", unused, "--consumer", "c", "--target", "t", "--kind", "k", "--exec", "/no/such/command"}, "the command of --exec cannot be run: no such file"},
+		{[]string{"work", unused, "--consumer", "c", "--target", "t", "--kind", "k", "--exec", "no-such-command"}, "cannot be run: executable file not found"},
+		{[]string{"work", unused, "--consumer", "c", "--target", "t", "--kind", "k", "--exec", "/"}, "the command of --exec cannot be run"},
+		{[]string{"work", unused, "--consumer", "c", "--target", "t", "--kind", "k", "--unknown-on-timeout", "--exec", "true"}, "--unknown-on-timeout needs --timeout"},
+		{[]string{"work", unused, "--consumer", "c", "--target", "t", "--kind", "k", "--pass-env", "FENCEPOST_DSN", "--exec", "true"}, "--pass-env takes none of"},
+		{[]string{"work", unused, "--consumer", "c", "--target", "t", "--kind", "k", "--grace", "11s", "--exec", "true"}, "Grace of 11s must not exceed a third"},
+		{[]string{"work", unused, "--consumer", "c", "--target", "t", "--kind", "k", "--slots", "1001", "--exec", "true"}, "--slots must be between 1 and 1000"},
+		{[]string{"work", unused, "--consumer", "*", "--target", "t", "--kind", "k", "--exec", "true"}, "Consumer is the wildcard"},
+		{[]string{"work", unused, "--consumer", "c", "--target", "t", "--kind", "k", "--drain", "1m", "--exec", "true"}, "Drain of 1m0s must not exceed"},
 		{[]string{"completion"}, "completion takes one of bash"},
 		{[]string{"completion", "bash", "--json"}, "prints a script, which has no JSON form"},
 		{[]string{"grants", "--json"}, "prints a script, which has no JSON form"},
@@ -122,6 +135,7 @@ func TestBadCommandLines(t *testing.T) {
 // What each command that reaches a database needs to be complete.
 var completeArguments = map[string][]string{
 	"migrate": nil, "purge": {"--yes"}, "status": nil, "list": nil, "tail": nil, "doctor": nil, "demo": {"--postgres"},
+	"work": {"--consumer", "shop", "--target", "warehouse", "--kind", "none", "--once", "--exec", "true"},
 	"show": {"5"}, "retries": {"1"}, "enqueue": {os.DevNull},
 	"replay": {"5", "--reason", "r"}, "resolve": {"6", "--as", "dead", "--reason", "r"}, "cancel": {"1", "--reason", "r"},
 	"pause": {"--all", "--reason", "r"}, "resume": {"--kind", "mail", "--reason", "r"}, "release": {"--worker", "worker-1", "--reason", "r"},
@@ -145,17 +159,21 @@ func TestB24NothingIsDone(t *testing.T) {
 		if !ok {
 			t.Errorf("%s is not in the table", path)
 		}
-		complete = append(strings.Fields(path), complete...)
-		refused := func(args ...string) {
+		refusedWith := func(complete []string, flags ...string) {
 			t.Helper()
+			args := slices.Concat(strings.Fields(path), flags, complete) // what follows a command of work's is the command's
 			r := command(t, args...)
 			if r.code != exitUsage || r.stdout != "" || strings.Count(r.stderr, "\n") != 1 || strings.Contains(r.stderr, canary) {
 				t.Errorf("fencepost %q: code %d, %s%s", args, r.code, r.stdout, r.stderr)
 			}
 		}
-		refused(append(complete, "--dsn", "postgres//user:"+canary+"@host/db")...)
-		refused(append(complete, "--dsn", f.dsn, "--"+canary)...)
-		refused(append(complete, "--dsn", f.dsn, "--timeout=postgres://user:"+canary+"@host/db")...)
+		refused := func(flags ...string) {
+			t.Helper()
+			refusedWith(complete, flags...)
+		}
+		refused("--dsn", "postgres//user:"+canary+"@host/db")
+		refused("--dsn", f.dsn, "--"+canary)
+		refused("--dsn", f.dsn, "--timeout=postgres://user:"+canary+"@host/db")
 		cmd.Flags().VisitAll(func(flag *pflag.Flag) {
 			bad := map[string][]string{
 				"number": {"0", "-1", "1.5", ""}, "duration": {"0", "0s", "-1h", "1ns", "1", "10000000h", ""}, "text": {"", " "}, "word": {"", "none"},
@@ -164,11 +182,11 @@ func TestB24NothingIsDone(t *testing.T) {
 				if cmd.Name() == "migrate" && flag.Name == "to" && value == "0" {
 					continue // the version that keeps nothing; it needs --down and --yes
 				}
-				refused(append(complete, "--dsn", f.dsn, "--"+flag.Name, value)...)
+				refused("--dsn", f.dsn, "--"+flag.Name, value)
 			}
 		})
 		if at := slices.Index(complete, "--reason"); at > 0 {
-			refused(append(complete[:at:at], "--dsn", f.dsn)...)
+			refusedWith(complete[:at], "--dsn", f.dsn)
 		}
 	}
 	if after := f.dump(t); after != before {

@@ -179,7 +179,7 @@ func TestWhatACommandLeaves(t *testing.T) {
 	t.Parallel()
 	v := keepVigil(t)
 	done := make(chan error)
-	c := shell(t, `exec 3>"$0"; trap '' TERM; sleep 60 & echo ready >&3`, v.path)
+	c := shell(t, `exec 3>"$0"; trap '' TERM; sleep 600 & echo ready >&3`, v.path)
 	began := time.Now()
 	go func() {
 		_, err := c.Do(t.Context(), message())

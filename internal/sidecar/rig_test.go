@@ -29,7 +29,7 @@ func TestMain(m *testing.M) {
 		switch os.Args[1] {
 		case asGuard:
 			Stand(os.Stdin)
-			return
+			syscall.Exit(0) // at once: the race detector lingers at the end of a program
 		case asWorker:
 			beWorker(os.Args[2], os.Args[3])
 			return
@@ -52,7 +52,7 @@ func beWorker(script, fifo string) {
 }
 
 func beDaemon() {
-	cmd := exec.Command("sleep", "60")
+	cmd := exec.Command("sleep", "600")
 	cmd.Stdin, cmd.Stderr = os.Stdin, os.Stderr
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
 	if err := cmd.Start(); err != nil {
@@ -144,4 +144,4 @@ func (v *vigil) over() string {
 }
 
 // stubborn is a script whose processes, three generations of them, ignore SIGTERM.
-const stubborn = `exec 3>"$0"; trap '' TERM; sh -c 'sleep 60 & sleep 60' & echo ready >&3; wait`
+const stubborn = `exec 3>"$0"; trap '' TERM; sh -c 'sleep 600 & sleep 600' & echo ready >&3; wait`
