@@ -59,6 +59,7 @@ func held(t *testing.T, path string) (file *os.File, line string) {
 }
 
 // No process of a command's group is left when its message must not be performed any more, whatever the processes think of a SIGTERM.
+// Shows: S4.9
 func TestWorkEndsGroups(t *testing.T) {
 	t.Parallel()
 	load := outbox.LanePattern{Consumer: outbox.Any, Target: outbox.Any, Kind: "load", Tenant: outbox.Any}
@@ -126,6 +127,7 @@ func (f fixture) state(t *testing.T) string {
 }
 
 // The same for a worker that is told to stop, and for one that is killed.
+// Shows: S4.9
 func TestWorkerEndsGroups(t *testing.T) {
 	t.Parallel()
 	self, err := os.Executable()

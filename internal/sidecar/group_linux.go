@@ -10,15 +10,13 @@ func apart() *syscall.SysProcAttr {
 	return &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL}
 }
 
-// awaitExit waits for the command and leaves it a zombie.
-func (p *performance) awaitExit() {
+// awaitExit waits for a process and leaves it a zombie until reap is called.
+func awaitExit(process *os.Process) (reap func() (*os.ProcessState, error)) {
 	const idIsPID = 1
 	for {
-		_, _, err := syscall.Syscall6(syscall.SYS_WAITID, idIsPID, uintptr(p.group), 0, syscall.WEXITED|syscall.WNOWAIT, 0, 0)
+		_, _, err := syscall.Syscall6(syscall.SYS_WAITID, idIsPID, uintptr(process.Pid), 0, syscall.WEXITED|syscall.WNOWAIT, 0, 0)
 		if err != syscall.EINTR {
-			return
+			return process.Wait
 		}
 	}
 }
-
-func (p *performance) reap() (*os.ProcessState, error) { return p.process.Wait() }

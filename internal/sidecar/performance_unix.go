@@ -14,8 +14,7 @@ type performance struct {
 	process *os.Process
 	group   int
 	streams *streams
-	state   *os.ProcessState // and
-	failed  error            // where awaitExit cannot but take them
+	reap    func() (*os.ProcessState, error) // after await
 }
 
 // await waits for the command to end, and ends it when ctx does: then it answers why. No process of the group is left, and the command itself
@@ -31,7 +30,7 @@ func (p *performance) await(ctx context.Context, grace time.Duration) error {
 		}
 		p.signal(syscall.SIGKILL)
 	})
-	p.awaitExit()
+	p.reap = awaitExit(p.process)
 	if unhook() {
 		p.signal(syscall.SIGKILL)
 		return nil
