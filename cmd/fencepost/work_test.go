@@ -85,8 +85,8 @@ func TestWorkEndsGroups(t *testing.T) {
 			}
 		}, nil, "cancelled 1"},
 		"pause":   {func(t *testing.T, f fixture) { pause(t, f, outbox.PauseCancel) }, nil, "pending 0"},
-		"timeout": {func(*testing.T, fixture) {}, []string{"--timeout", "500ms"}, "pending 1"},
-		"unknown": {func(*testing.T, fixture) {}, []string{"--timeout", "500ms", "--unknown-on-timeout"}, "parked 1"},
+		"timeout": {func(*testing.T, fixture) {}, []string{"--timeout", "3s"}, "pending 1"},
+		"unknown": {func(*testing.T, fixture) {}, []string{"--timeout", "3s", "--unknown-on-timeout"}, "parked 1"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -95,7 +95,7 @@ func TestWorkEndsGroups(t *testing.T) {
 			ctx, stop := context.WithCancel(t.Context())
 			defer stop()
 			done := make(chan result)
-			args := workArgs(f.dsn, append(test.flags, "--name", "pod-7", "--lease", "3s", "--grace", "300ms", "--exec", "sh", "-c", stubborn, path)...)
+			args := workArgs(f.dsn, append(test.flags, "--name", "pod-7", "--lease", "6s", "--grace", "300ms", "--exec", "sh", "-c", stubborn, path)...)
 			go func() { done <- commandWith(ctx, strings.NewReader(""), args...) }()
 			file, key := held(t, path)
 			if key != "order-1" {

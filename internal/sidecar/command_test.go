@@ -73,6 +73,7 @@ func TestOutput(t *testing.T) {
 	flood := "i=0; while [ $i -lt 300 ]; do i=$((i+1)); printf '%01000d\\n' $i; done"
 	for name, script := range map[string]string{
 		"lines":   flood + " >&2; echo last >&2; exit 1",
+		"long":    "printf 'first\\n%05000d' 7 >&2; exit 1",
 		"no line": flood + " | tr -d '\\n' >&2; exit 1",
 		"bytes":   "printf 'bad \\377\\376 \\033[2J \\000 end' >&2; exit 1",
 		"half":    "i=0; while [ $i -lt 3000 ]; do i=$((i+1)); printf '\\303\\244'; done >&2; exit 1",

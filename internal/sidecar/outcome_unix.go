@@ -41,12 +41,9 @@ func reason(how, printed string) string {
 	if printed == "" {
 		return how
 	}
-	last := strings.TrimSpace(printed[strings.LastIndexByte(printed, '\n')+1:])
-	text := how + ": " + last
-	if last == printed {
-		return how + ": " + end(printed, bounds.Reason-len(how)-2)
-	}
-	if room := bounds.Reason - len(text) - 1; room > 0 {
+	last := printed[strings.LastIndexByte(printed, '\n')+1:]
+	text := how + ": " + end(last, bounds.Reason-len(how)-2)
+	if room := bounds.Reason - len(text) - 1; last != printed && room > 0 {
 		text += "\n" + end(printed, room)
 	}
 	return text
