@@ -1,7 +1,9 @@
 package main
 
 import (
+	"context"
 	"errors"
+	"fmt"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -61,6 +63,9 @@ func (m *moving) run(cmd *cobra.Command, _ []string) error {
 		return err
 	}
 	return m.from.withDatabase(cmd.Context(), cmd, func(source *database, _ *outbox.Box) error {
+		if err := m.from.within(cmd.Context(), source.checkKnown); err != nil {
+			return err
+		}
 		return m.to.withDatabase(cmd.Context(), cmd, func(target *database, _ *outbox.Box) error {
 			progress := newProgress(cmd)
 			report, err := move.Move{
@@ -78,6 +83,19 @@ func (m *moving) run(cmd *cobra.Command, _ []string) error {
 			return output(cmd, newMoveReport(report))
 		})
 	})
+}
+
+// checkKnown refuses a file that a newer release has added to: what it added would be left behind.
+func (d *database) checkKnown(ctx context.Context) error {
+	versions, err := d.store.ReadVersion(ctx)
+	if err != nil {
+		return err
+	}
+	if _, newest := d.store.SchemaRange(); versions[0] > newest {
+		return fmt.Errorf("%w: the file is at version %d, and this program would move only what it knows of, up to %d: run the release that added to it",
+			outbox.ErrSchemaTooNew, versions[0], newest)
+	}
+	return nil
 }
 
 // moveRows is how many rows of a table go in one transaction at most.

@@ -303,6 +303,25 @@ func TestMoveRefusesLiveLeases(t *testing.T) {
 	checkMoved(t, file, dsn)
 }
 
+// A file that a newer release has added to is not this one's to move, and is not paused: what was added would stay behind.
+func TestMoveRefusesNewerTables(t *testing.T) {
+	t.Parallel()
+	file, dsn := openFileFixture(t), pgtest.New(t)
+	if _, err := file.file.ExecContext(t.Context(), "INSERT INTO outbox_schema_version (version_id, is_applied, tstamp) VALUES ($1, 1, 0)", db.NewestSchema+1); err != nil {
+		t.Fatal(err)
+	}
+	before := dbtest.SQL{DB: file.file, SQLite: true}.Dump(t)
+	r := command(t, "move", "--from", file.dsn, "--to", dsn)
+	if r.code != exitFailed || r.stdout != "" || !strings.Contains(r.stderr, fmt.Sprintf("version %d", db.NewestSchema+1)) {
+		t.Errorf("code %d, %s%s", r.code, r.stdout, r.stderr)
+	}
+	after := dbtest.SQL{DB: file.file, SQLite: true}.Dump(t)
+	before.Now, after.Now = time.Time{}, time.Time{}
+	if was, is := fmt.Sprintf("%+v", before), fmt.Sprintf("%+v", after); was != is {
+		t.Errorf("the file was\n%s\nand is\n%s", was, is)
+	}
+}
+
 const (
 	insertReader = `INSERT INTO outbox.reader (transaction_id, position, name, incarnation, digest) VALUES (0, 0, 'other', repeat('0', 32), '')`
 	insertClaim  = `INSERT INTO outbox.claim (state, scope, key, ended_at, digest) VALUES (1, $1, $2, now(), decode(repeat('11', 32), 'hex'))`
