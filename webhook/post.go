@@ -83,6 +83,11 @@ func (p *Poster) request(m outbox.Message, endpoint Endpoint) (*http.Request, er
 		request.Header[http.CanonicalHeaderKey(name)] = values
 	}
 	maps.Copy(request.Header, signed)
+	for _, name := range []string{"Idempotency-Key", "X-Idempotency-Key"} {
+		if _, ok := request.Header[name]; ok {
+			request.GetBody = nil // else the transport sends such a request again by itself, although it was written, and progress begins anew
+		}
+	}
 	return request, nil
 }
 

@@ -382,6 +382,40 @@ func TestNoConnection(t *testing.T) {
 	}
 }
 
+// With a header that says that a request can be repeated the transport would do that by itself. An attempt sends it once, and says what came of that.
+func TestIdempotencyKey(t *testing.T) {
+	t.Parallel()
+	for _, name := range []string{"Idempotency-Key", "x-idempotency-key"} {
+		for doubt, want := range map[bool]outbox.Verdict{false: outbox.VerdictFailed, true: outbox.VerdictUnknown} {
+			var requests atomic.Int64
+			var server *httptest.Server
+			server = serve(t, func(http.ResponseWriter, *http.Request) {
+				if requests.Add(1) > 1 { // on the same connection
+					server.Listener.Close()
+					panic(http.ErrAbortHandler)
+				}
+			})
+			where, err := webhook.To(webhook.Endpoint{
+				URL: server.URL, Secrets: []webhook.Secret{webhook.NewSecret()}, Header: http.Header{name: {message.Key}},
+			})
+			if err != nil {
+				t.Fatal(err)
+			}
+			p, err := webhook.NewPoster(where, webhook.PosterConfig{Allow: loopback, UnknownOnTimeout: doubt})
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer p.CloseIdleConnections()
+			if err := p.Do(t.Context(), message); err != nil {
+				t.Error(err)
+			}
+			if err := p.Do(t.Context(), message); verdict(err) != want || requests.Load() != 2 {
+				t.Errorf("%s: %v after %d requests, %v; want %v", name, verdict(err), requests.Load(), err, want)
+			}
+		}
+	}
+}
+
 // The status decides, not the body, which only explains.
 func TestEndlessBody(t *testing.T) {
 	t.Parallel()
