@@ -30,9 +30,10 @@ func (g guard) admits(addr netip.Addr) bool {
 }
 
 var (
-	// Of IPv4 what IANA's registry of special-purpose addresses calls not globally reachable, multicast, and what is reserved.
+	// Of IPv4 what IANA's registry of special-purpose addresses calls not globally reachable, multicast, what is reserved, and the one address beside
+	// these at which a cloud serves its machines from within (Azure's WireServer).
 	special4 = prefixes(
-		"0.0.0.0/8", "10.0.0.0/8", "100.64.0.0/10", "127.0.0.0/8", "169.254.0.0/16", "172.16.0.0/12", "192.0.0.0/24", "192.0.2.0/24",
+		"0.0.0.0/8", "10.0.0.0/8", "100.64.0.0/10", "127.0.0.0/8", "168.63.129.16/32", "169.254.0.0/16", "172.16.0.0/12", "192.0.0.0/24", "192.0.2.0/24",
 		"192.88.99.0/24", "192.168.0.0/16", "198.18.0.0/15", "198.51.100.0/24", "203.0.113.0/24", "224.0.0.0/4", "240.0.0.0/4",
 	)
 	// Of IPv6 only global unicast is public, and of that not: protocol assignments with Teredo, documentation, and 6to4, which holds any IPv4 address.

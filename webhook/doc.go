@@ -26,7 +26,7 @@
 //	the same again                         the stored answer, with Idempotency-Replayed: true
 //	another body under the id              409
 //	Record failed                          500; nothing was recorded, and it may come again
-//	the database does not answer           503; the same
+//	the database does not answer           503, or 500 once Record was called; the same, unless only the answer to the commit was lost
 //
 // A signature that is too old or too new is refused either way. The digest that the id stands for is that of the body alone, since a sender signs
 // anew each time it sends.
