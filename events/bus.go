@@ -19,7 +19,8 @@ const (
 	busTarget = "bus"
 	busKind   = "event"
 	// defaultLease is the sender's.
-	defaultLease = 30 * time.Second
+	defaultLease   = 30 * time.Second
+	longestTimeout = time.Hour
 )
 
 // ToBus is the subscription of a bus: it carries every event to the bus of that name, with one effect. Put it into the Config of the log that appends,
@@ -136,10 +137,10 @@ func NewBus(l *Log, name string, config BusConfig) (*Bus, error) {
 	if config.Timeout == 0 {
 		config.Timeout = defaultLease / 3
 		if config.Lease >= time.Second { // a shorter one is refused, below
-			config.Timeout = config.Lease / 3
+			config.Timeout = min(config.Lease/3, longestTimeout)
 		}
 	}
-	found.Lasting("Timeout", config.Timeout, time.Millisecond, time.Hour)
+	found.Lasting("Timeout", config.Timeout, time.Millisecond, longestTimeout)
 	found.Between("Retries", config.Retries, 0, 9_999)
 	if err := found.Err(); err != nil {
 		return nil, failed("new bus", err)

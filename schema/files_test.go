@@ -54,7 +54,7 @@ var (
 	header   = regexp.MustCompile(`^(?:-- .*\n)*-- Locks: .*\. Old and new binaries: `)
 
 	byTheHundred = regexp.MustCompile(`^\d{3}00_`)
-	takesAway    = regexp.MustCompile(`\b(DROP|RENAME|ALTER COLUMN|ADD CONSTRAINT|TRUNCATE)\b|ADD COLUMN [^,;]*NOT NULL *[,;]`)
+	takesAway    = regexp.MustCompile(`\b(DROP|RENAME|ALTER COLUMN|SET NOT NULL|ADD (?:CONSTRAINT|CHECK|UNIQUE|FOREIGN|PRIMARY|EXCLUDE)|TRUNCATE|DELETE|UPDATE)\b|ADD COLUMN [^,;]*NOT NULL *[,;]`)
 )
 
 const limited = "\nSET LOCAL lock_timeout = '5s';\n"

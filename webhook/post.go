@@ -129,7 +129,7 @@ func (p *Poster) answered(ctx context.Context, m outbox.Message, endpoint Endpoi
 		return nil
 	}
 	status := &StatusError{Status: response.StatusCode, Body: string(body)}
-	if verdict == outbox.VerdictFailed {
+	if verdict == outbox.VerdictFailed && saysWhen(status.Status) {
 		status.RetryAfter = min(retryAfter(response.Header.Get("Retry-After"), time.Now()), p.config.MaxRetryAfter)
 	}
 	var err error = status

@@ -13,6 +13,7 @@ import (
 	"net/http/httptest"
 	"net/netip"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -202,6 +203,8 @@ func TestRetryAfterIsASnooze(t *testing.T) {
 		{503, "0", outbox.VerdictFailed, 0, 0},
 		{503, "never", outbox.VerdictFailed, 0, 0},
 		{503, "", outbox.VerdictFailed, 0, 0},
+		{500, "60", outbox.VerdictFailed, 0, 0},
+		{302, "60", outbox.VerdictFailed, 0, 0},
 		{400, "60", outbox.VerdictPermanent, 0, 0},
 		{410, "60", outbox.VerdictMoot, 0, 0},
 		{200, "60", outbox.VerdictDelivered, 0, 0},
@@ -462,13 +465,21 @@ func listen(t *testing.T, serve func(net.Conn)) (address string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { l.Close() })
+	var open sync.Map // a connection that nobody holds is closed when the garbage is collected
+	t.Cleanup(func() {
+		l.Close()
+		open.Range(func(c, _ any) bool {
+			c.(net.Conn).Close()
+			return true
+		})
+	})
 	go func() {
 		for {
 			c, err := l.Accept()
 			if err != nil {
 				return
 			}
+			open.Store(c, nil)
 			go serve(c)
 		}
 	}()

@@ -1,6 +1,7 @@
 package webhook
 
 import (
+	"cmp"
 	"context"
 	"crypto/tls"
 	"encoding/hex"
@@ -50,7 +51,7 @@ type PosterConfig struct {
 	Statuses map[int]outbox.Verdict
 	// Gone is called when an endpoint answers 410, to disable it. Its error goes into the reason of the message, and the next 410 calls it again.
 	Gone func(context.Context, outbox.Message, Endpoint) error
-	// MaxRetryAfter bounds what a Retry-After may ask for. An answer to be tried again with a Retry-After is an outbox.Snooze, which the consumer's
+	// MaxRetryAfter bounds what a Retry-After may ask for. A 429 or 503 to be tried again with a Retry-After is an outbox.Snooze, which the consumer's
 	// Policy.MaxSnooze must allow, and caps; else the policy's delay holds. Default DefaultMaxRetryAfter, at most 7 days.
 	MaxRetryAfter time.Duration
 
@@ -102,10 +103,10 @@ func NewPoster(where EndpointFunc, config PosterConfig) (*Poster, error) {
 func (p *Poster) CloseIdleConnections() { p.transport.CloseIdleConnections() }
 
 func (c PosterConfig) withDefaults() PosterConfig {
-	c.Timeout = first(c.Timeout, DefaultTimeout)
-	c.ConnectTimeout = first(c.ConnectTimeout, DefaultConnectTimeout)
-	c.MaxRetryAfter = first(c.MaxRetryAfter, DefaultMaxRetryAfter)
-	c.NoConnection = first(c.NoConnection, outbox.VerdictUnavailable)
+	c.Timeout = cmp.Or(c.Timeout, DefaultTimeout)
+	c.ConnectTimeout = cmp.Or(c.ConnectTimeout, DefaultConnectTimeout)
+	c.MaxRetryAfter = cmp.Or(c.MaxRetryAfter, DefaultMaxRetryAfter)
+	c.NoConnection = cmp.Or(c.NoConnection, outbox.VerdictUnavailable)
 	c.Statuses, c.Allow = maps.Clone(c.Statuses), slices.Clone(c.Allow)
 	if c.ID == nil {
 		c.ID = MessageID
@@ -152,12 +153,4 @@ func (c PosterConfig) transport() *http.Transport {
 		IdleConnTimeout:        90 * time.Second,
 		MaxResponseHeaderBytes: 64 << 10,
 	}
-}
-
-func first[T comparable](value, otherwise T) T {
-	var zero T
-	if value != zero {
-		return value
-	}
-	return otherwise
 }

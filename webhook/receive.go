@@ -11,6 +11,7 @@ import (
 
 	"github.com/fencepost-go/fencepost/db"
 	"github.com/fencepost-go/fencepost/ledger"
+	"github.com/fencepost-go/fencepost/outbox"
 )
 
 // recordTries bounds how often a transaction is run that the database refuses for a conflict with another.
@@ -31,7 +32,7 @@ func (rc *Receiver) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	switch {
 	case result.Status == ledger.Conflicted:
 		refuse(w, http.StatusConflict, HeaderID+" was used for another body")
-	case err != nil && d.recorded:
+	case err != nil && (d.recorded || errors.Is(err, outbox.ErrInvalid)): // the latter for a tenant or a source that is no name
 		rc.broken(w, r, http.StatusInternalServerError, "webhook not recorded", err)
 	case err != nil:
 		rc.broken(w, r, http.StatusServiceUnavailable, "webhook not claimed", err)

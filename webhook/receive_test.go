@@ -187,6 +187,7 @@ func TestRefused(t *testing.T) {
 			{change(func(request *http.Request) { request.Body = io.NopCloser(&unreadable{}) }), 400, "cannot be read"},
 			{r.hook("/hooks/broken", "msg_1", "{}"), 503, "try again"},
 			{r.hook("/hooks/unset", "msg_1", "{}"), 500, "try again"},
+			{r.hook("/hooks/misnamed", "msg_1", "{}"), 500, "try again"},
 		} {
 			before := r.recorded()
 			w := r.want(row.request, row.status)

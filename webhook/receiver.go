@@ -1,6 +1,7 @@
 package webhook
 
 import (
+	"cmp"
 	"context"
 	"net/http"
 	"slices"
@@ -113,11 +114,11 @@ func NewReceiver(l *ledger.Ledger, from OriginFunc, record Record, config Receiv
 		found.Add("record", "is nil")
 	}
 	config.Tolerance = checkTolerance(&found, "Tolerance", config.Tolerance)
-	config.MaxBody = first(config.MaxBody, DefaultMaxBody)
+	config.MaxBody = cmp.Or(config.MaxBody, DefaultMaxBody)
 	if config.MaxBody < 0 {
 		found.Addf("MaxBody", "is %d", config.MaxBody)
 	}
-	config.RecordTimeout = first(config.RecordTimeout, DefaultRecordTimeout)
+	config.RecordTimeout = cmp.Or(config.RecordTimeout, DefaultRecordTimeout)
 	found.Lasting("RecordTimeout", config.RecordTimeout, 100*time.Millisecond, time.Hour)
 	if err := found.Err(); err != nil {
 		return nil, failed("new", err)

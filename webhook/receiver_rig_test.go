@@ -70,6 +70,8 @@ func newRig(t *testing.T, store db.Store, config webhook.ReceiverConfig, record 
 			return webhook.Origin{Tenant: "acme", Source: "bank", Secrets: []webhook.Secret{r.secret}}, nil
 		case "/hooks/broken":
 			return webhook.Origin{}, errors.New("no connection for hunter2")
+		case "/hooks/misnamed":
+			return webhook.Origin{Tenant: "a\x00b", Source: "bank", Secrets: []webhook.Secret{r.secret}}, nil
 		case "/hooks/unset":
 			return webhook.Origin{Source: "bank"}, nil
 		}

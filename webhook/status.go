@@ -16,7 +16,7 @@ type StatusError struct {
 	Status int
 	// Body is how the answer's began, at most 4 KiB.
 	Body string
-	// RetryAfter is what the answer asked for, within PosterConfig.MaxRetryAfter; 0 if it did not, or is not to be tried again.
+	// RetryAfter is what a 429 or 503 asked for, within PosterConfig.MaxRetryAfter; 0 for others, and if it is not to be tried again.
 	RetryAfter time.Duration
 }
 
@@ -67,6 +67,11 @@ var marks = map[outbox.Verdict]func(error) error{
 	outbox.VerdictMoot:        outbox.Moot,
 	outbox.VerdictUnknown:     outbox.Unknown,
 	outbox.VerdictUnavailable: outbox.Unavailable,
+}
+
+// saysWhen tells whether a Retry-After of that status is one about load, which passes without spending an attempt.
+func saysWhen(status int) bool {
+	return status == http.StatusTooManyRequests || status == http.StatusServiceUnavailable
 }
 
 // retryAfter reads the header (RFC 9110, section 10.2.3): seconds, or a date. It is 0 for one that is missing, malformed or over.
