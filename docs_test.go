@@ -49,7 +49,7 @@ var goBlock = regexp.MustCompile("(?s)```go\n(.*?)```")
 func TestSnippets(t *testing.T) {
 	t.Parallel()
 	program := strings.NewReplacer("package sqlitedb_test", "package main", "func Example()", "func main()")
-	compiled := readFile(t, "snippets_test.go") + readFile(t, "snippets_events_test.go") + readFile(t, "snippets_webhook_test.go") + readFile(t, "snippets_unix_test.go") + program.Replace(readFile(t, "db/sqlitedb/example_test.go"))
+	compiled := readFile(t, "snippets_test.go") + readFile(t, "snippets_events_test.go") + readFile(t, "snippets_ledger_test.go") + readFile(t, "snippets_webhook_test.go") + readFile(t, "snippets_unix_test.go") + program.Replace(readFile(t, "db/sqlitedb/example_test.go"))
 	for name, page := range pages(t) {
 		for _, block := range goBlock.FindAllStringSubmatch(page, -1) {
 			if !strings.Contains(compiled, block[1]) {

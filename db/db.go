@@ -55,6 +55,8 @@ type Transactor interface {
 	Transact(ctx context.Context, fn func(tx Tx) error) error
 	// Connections is how many transactions of the store can be open at once, 0 when more than that only wait.
 	Connections() int
+	// OneWriter says that a transaction which writes keeps all others of the database that write waiting.
+	OneWriter() bool
 }
 
 // A Tx is a caller's open transaction, made by the driver that knows it (pgxdb.Tx, sqldb.Tx, or the BoxTx of their InTx). A pool or a plain

@@ -51,7 +51,8 @@ type BusConfig struct {
 	// Scope is whose events are delivered. Default: the tenant "" alone.
 	Scope outbox.Scope
 	// Slots is how many events are delivered at once. Each takes a connection of the store while a handler runs. Default 16, or what the
-	// store's connections allow beside one for the bus itself; more than they allow is refused.
+	// store's connections allow beside one for the bus itself; more than they allow is refused. On SQLite, where handlers in a transaction run one at
+	// a time whatever Slots says, the default is 1: those that wait for the file keep the bus's own writes waiting too.
 	Slots int
 	// Retries is how often an event is tried again. Default 10. NoRetries for none.
 	Retries int
@@ -59,8 +60,8 @@ type BusConfig struct {
 	// says. Backoff, if set, takes the place of the doubling.
 	InitialDelay, MaxDelay time.Duration
 	Backoff                func(retry int) time.Duration
-	// Timeout ends the context of one handler at one event, with the cause sender.ErrTimeout; its transaction is rolled back, and it is asked
-	// again as after any other failure. It keeps a handler that hangs from holding back every reader of the stream, which waits for transactions
+	// Timeout ends the context of one handler at one event, with the cause sender.ErrTimeout, counted from when its transaction has begun; that is
+	// rolled back, and the handler asked again as after any other failure. It keeps a handler that hangs from holding back every reader of the stream, which waits for transactions
 	// that have written, and a receipt is written; so a handler must heed its context. Default a third of the Lease: 10 s. Between 1 ms and 1 h.
 	Timeout time.Duration
 	// Poll, Batch, Lease, Drain, Listen and Notify are those of sender.Config. Default: 500 ms, 100, 30 s, 10 s, off, off.
@@ -77,7 +78,7 @@ type BusConfig struct {
 // NoRetries as BusConfig.Retries means none.
 const NoRetries = -1 << 31
 
-// A Bus delivers each event to every handler that subscribed to its type. Subscribe before Run; Run may then be called once.
+// A Bus delivers each event to every handler that subscribed to its type. Subscribe before Run.
 type Bus struct {
 	log    *Log
 	name   string
@@ -113,6 +114,8 @@ func NewBus(l *Log, name string, config BusConfig) (*Bus, error) {
 	}
 	connections := l.store.Connections()
 	switch {
+	case config.Slots == 0 && l.store.OneWriter():
+		config.Slots = 1
 	case config.Slots == 0 && connections > 0:
 		config.Slots = min(16, max(connections-1, 1))
 	case config.Slots == 0:

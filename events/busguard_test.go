@@ -4,6 +4,7 @@ import (
 	"context"
 	"database/sql"
 	"errors"
+	"fmt"
 	"strings"
 	"testing"
 	"time"
@@ -193,5 +194,41 @@ func TestBusHandlerEndsItsTransaction(t *testing.T) {
 				}
 			})
 		}
+	}
+}
+
+// On SQLite, where one handler runs at a time, the wait for the file is not a handler's time, and no event waits for it beside another.
+func TestBusWaitsForTheFile(t *testing.T) {
+	t.Parallel()
+	for name, slots := range map[string]int{"default": 0, "many": 8} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			r := openSQLite(t)
+			r.exec("CREATE TABLE handled (handler text NOT NULL, event text NOT NULL)")
+			l := r.log(events.Config{Subscriptions: []events.Subscription{events.ToBus("shop")}})
+			bus, err := events.NewBus(l, "shop", events.BusConfig{Slots: slots, Timeout: 2 * time.Second, Retries: events.NoRetries})
+			if err != nil {
+				t.Fatal(err)
+			}
+			most, running := 0, 0
+			err = bus.Subscribe("slow", func(ctx context.Context, tx db.Tx, e events.Event) error {
+				if running++; running > most {
+					most = running
+				}
+				defer func() { running-- }()
+				<-time.After(400 * time.Millisecond)
+				return r.handler("slow")(ctx, tx, e)
+			})
+			if err != nil {
+				t.Fatal(err)
+			}
+			for i := range 8 { // together they take longer than the Timeout
+				r.append(l, events.Event{ID: fmt.Sprint("e-", i), Type: "x"})
+			}
+			counts, err := bus.Sender().RunOnce(t.Context())
+			if err != nil || counts.Delivered != 8 || most != 1 || len(r.handled()) != 8 {
+				t.Errorf("%+v, %v, %d at once, handled %v", counts, err, most, r.handled())
+			}
+		})
 	}
 }

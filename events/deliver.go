@@ -5,7 +5,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"strings"
+	"time"
 
 	"github.com/fencepost-go/fencepost/db"
 	"github.com/fencepost-go/fencepost/outbox"
@@ -68,7 +70,7 @@ func (b *Bus) deliver(ctx context.Context, m outbox.Message) error {
 func (b *Bus) handle(ctx context.Context, s subscriber, e Event) error {
 	var err error
 	if s.inTx != nil {
-		err = b.within(ctx, func(ctx context.Context) error { return b.inTx(ctx, s, e) })
+		err = b.within(ctx, func(ctx context.Context, begun func()) error { return b.inTx(ctx, begun, s, e) })
 	} else {
 		err = b.beside(ctx, s, e)
 	}
@@ -85,19 +87,22 @@ func (b *Bus) handle(ctx context.Context, s subscriber, e Event) error {
 	return err
 }
 
-// within gives a function its time, and says so when that is out.
-func (b *Bus) within(ctx context.Context, do func(context.Context) error) error {
-	bounded, cancel := context.WithTimeoutCause(ctx, b.timeout, sender.ErrTimeout)
-	defer cancel()
-	err := do(bounded)
+// within gives what follows the call of begun its time, and says so when that is out.
+func (b *Bus) within(ctx context.Context, do func(ctx context.Context, begun func()) error) error {
+	bounded, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	timer := time.AfterFunc(math.MaxInt64, func() { cancel(sender.ErrTimeout) })
+	defer timer.Stop()
+	err := do(bounded, func() { timer.Reset(b.timeout) })
 	if err != nil && context.Cause(bounded) == sender.ErrTimeout {
 		return fmt.Errorf("%w after %v: %w", sender.ErrTimeout, b.timeout, err)
 	}
 	return err
 }
 
-func (b *Bus) inTx(ctx context.Context, s subscriber, e Event) error {
+func (b *Bus) inTx(ctx context.Context, begun func(), s subscriber, e Event) error {
 	return b.log.store.Transact(ctx, func(tx db.Tx) error {
+		begun()
 		fresh, err := b.record(ctx, tx, s, e, db.ClaimCompleted, "")
 		if err == nil && !fresh {
 			err = b.receipt(ctx, tx, s, e)
@@ -114,7 +119,11 @@ func (b *Bus) beside(ctx context.Context, s subscriber, e Event) error {
 	if err != nil {
 		return err
 	}
-	if err := b.within(ctx, func(ctx context.Context) error { return s.beside(ctx, e) }); err != nil {
+	err = b.within(ctx, func(ctx context.Context, begun func()) error {
+		begun()
+		return s.beside(ctx, e)
+	})
+	if err != nil {
 		return err
 	}
 	return b.log.store.Transact(ctx, func(tx db.Tx) error {

@@ -19,7 +19,7 @@ func (g guard) control(_ context.Context, _, address string, _ syscall.RawConn) 
 		return fmt.Errorf("%w: %v", ErrRefusedAddress, err)
 	}
 	if !g.admits(at.Addr()) {
-		return fmt.Errorf("%w: %s is not public", ErrRefusedAddress, at.Addr())
+		return fmt.Errorf("%w: %s is not public, and PosterConfig.Allow has no network with it", ErrRefusedAddress, at.Addr())
 	}
 	return nil
 }

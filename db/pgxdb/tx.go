@@ -106,6 +106,9 @@ func (s *Store) Transact(ctx context.Context, fn func(tx db.Tx) error) error {
 // Connections implements db.Store.
 func (s *Store) Connections() int { return int(s.pool.Config().MaxConns) }
 
+// OneWriter implements db.Store.
+func (s *Store) OneWriter() bool { return false }
+
 // readCommitted begins transactions at that level, whatever the server's default.
 type readCommitted struct{ pool *pgxpool.Pool }
 

@@ -89,3 +89,6 @@ func (s *Store) Transact(ctx context.Context, fn func(tx db.Tx) error) error {
 
 // Connections implements db.Store.
 func (s *Store) Connections() int { return s.pool.Stats().MaxOpenConnections }
+
+// OneWriter implements db.Store.
+func (s *Store) OneWriter() bool { return false }

@@ -110,8 +110,11 @@ func (s *Store) Transact(ctx context.Context, fn func(tx db.Tx) error) error {
 	return InTx(ctx, s, nil, func(tx *BoxTx) error { return fn(tx) })
 }
 
-// Connections implements db.Store: one transaction writes at a time, and the others wait for it.
+// Connections implements db.Store.
 func (s *Store) Connections() int { return 0 }
+
+// OneWriter implements db.Store.
+func (s *Store) OneWriter() bool { return true }
 
 // errOver: what is run there now would be committed at once, by itself.
 var errOver = errors.New("sqlitedb: the transaction is over: SQLite rolled it back for the error of an earlier statement; run it again")

@@ -217,6 +217,9 @@ func (s *Store) Transact(ctx context.Context, fn func(tx db.Tx) error) error {
 // Connections implements db.Store.
 func (s *Store) Connections() int { return 0 }
 
+// OneWriter implements db.Store.
+func (s *Store) OneWriter() bool { return false }
+
 // in runs an operation in the caller's transaction.
 func in[R any](ctx context.Context, s *Store, name string, handle db.Tx, params any, operation func(*Tx) ([]R, error)) ([]R, error) {
 	tx, ok := handle.(*Tx)
