@@ -13,8 +13,10 @@ import (
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
 
+	"github.com/fencepost-go/fencepost/db/pgxdb"
 	"github.com/fencepost-go/fencepost/events"
 	"github.com/fencepost-go/fencepost/internal/pgtest"
+	"github.com/fencepost-go/fencepost/ledger"
 	"github.com/fencepost-go/fencepost/outbox"
 )
 
@@ -59,6 +61,33 @@ func TestSnippets(t *testing.T) {
 	}
 }
 
+func printLabelTwice(t *testing.T, pool *pgxpool.Pool, box *outbox.Box) {
+	t.Helper()
+	l, err := ledger.New(box, ledger.Config{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	printed := 0
+	for range 2 {
+		err := pgxdb.InTx(t.Context(), pool, box, func(tx *pgxdb.BoxTx) error {
+			label, err := printLabel(t.Context(), tx, l, "17", func() ([]byte, error) {
+				printed++
+				return []byte("label"), nil
+			})
+			if string(label) != "label" {
+				t.Errorf("label %q", label)
+			}
+			return err
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	if printed != 1 {
+		t.Errorf("printed %d times", printed)
+	}
+}
+
 func TestEventSnippetsWork(t *testing.T) {
 	t.Parallel()
 	pool, err := pgxpool.New(context.Background(), pgtest.New(t)+"&pool_max_conns=4")
@@ -82,6 +111,7 @@ func TestEventSnippetsWork(t *testing.T) {
 	if err := recordOrder(t.Context(), pool, box, log, Order{ID: "17", Cents: 100}); err != nil {
 		t.Fatal(err)
 	}
+	printLabelTwice(t, pool, box)
 	until := func(what string, done func() bool) {
 		t.Helper()
 		for deadline := time.Now().Add(5 * time.Minute); !done(); time.Sleep(10 * time.Millisecond) {
