@@ -16,15 +16,15 @@ import (
 )
 
 // parts are short and alike, so that lists of them run together to the same text often.
-var parts = rapid.StringMatching(`[ab]{1,3}`)
+func parts() *rapid.Generator[string] { return rapid.StringMatching(`[ab]{1,3}`) }
 
 func drawContent(t *rapid.T) outbox.Effect {
-	e := outbox.Effect{Consumer: "mail", Target: parts.Draw(t, "target"), Kind: parts.Draw(t, "kind"), Key: "k"}
+	e := outbox.Effect{Consumer: "mail", Target: parts().Draw(t, "target"), Kind: parts().Draw(t, "kind"), Key: "k"}
 	if rapid.Bool().Draw(t, "ordered") {
-		e.OrderKey = parts.Draw(t, "order key")
+		e.OrderKey = parts().Draw(t, "order key")
 	}
 	e.Payload = []byte(rapid.StringMatching(`[ab]{0,3}`).Draw(t, "payload"))
-	e.Metadata = rapid.MapOfN(parts, parts, 0, 3).Draw(t, "metadata")
+	e.Metadata = rapid.MapOfN(parts(), parts(), 0, 3).Draw(t, "metadata")
 	return e
 }
 
@@ -54,7 +54,7 @@ func TestDigestTellsContents(t *testing.T) {
 			if other.Metadata == nil {
 				other.Metadata = map[string]string{}
 			}
-			other.Metadata[parts.Draw(c.T, "name")] = parts.Draw(c.T, "value")
+			other.Metadata[parts().Draw(c.T, "name")] = parts().Draw(c.T, "value")
 		}
 		other.Priority = int16(rapid.Int16().Draw(c.T, "priority"))
 		other.Delay = unit
@@ -127,16 +127,18 @@ func TestContentComesBack(t *testing.T) {
 func storable(text string) bool { return utf8.ValidString(text) && !strings.ContainsRune(text, 0) }
 
 // anyText is what an error may say: any bytes, long runs of them, and runes of every length around the bounds.
-var anyText = rapid.OneOf(
-	rapid.Map(rapid.SliceOf(rapid.Byte()), func(b []byte) string { return string(b) }),
-	rapid.String(),
-	rapid.Custom(func(t *rapid.T) string {
-		part := rapid.SampledFrom([]string{"x", "é", "€", "𝄞", "\x00", "\xff", "\x1b[31m", " ", "\n", "\u0085", "\ufffd"})
-		times := rapid.SampledFrom([]int{0, 60, 64, 255, 256, 1024, 4095, 4096, 5000, 70_000})
-		head, tail := rapid.SliceOfN(part, 0, 4).Draw(t, "head"), rapid.SliceOfN(part, 0, 4).Draw(t, "tail")
-		return strings.Join(head, "") + strings.Repeat(part.Draw(t, "body"), times.Draw(t, "times")) + strings.Join(tail, "")
-	}),
-)
+func anyText() *rapid.Generator[string] {
+	return rapid.OneOf(
+		rapid.Map(rapid.SliceOf(rapid.Byte()), func(b []byte) string { return string(b) }),
+		rapid.String(),
+		rapid.Custom(func(t *rapid.T) string {
+			part := rapid.SampledFrom([]string{"x", "é", "€", "𝄞", "\x00", "\xff", "\x1b[31m", " ", "\n", "\u0085", "\ufffd"})
+			times := rapid.SampledFrom([]int{0, 60, 64, 255, 256, 1024, 4095, 4096, 5000, 70_000})
+			head, tail := rapid.SliceOfN(part, 0, 4).Draw(t, "head"), rapid.SliceOfN(part, 0, 4).Draw(t, "tail")
+			return strings.Join(head, "") + strings.Repeat(part.Draw(t, "body"), times.Draw(t, "times")) + strings.Join(tail, "")
+		}),
+	)
+}
 
 // sanitised is a text as it may be recorded, written another way than the library's. Nobody looks further than 64 KiB.
 func sanitised(text string) string {
@@ -176,7 +178,7 @@ func TestAnyReasonIsRecorded(t *testing.T) {
 	t.Parallel()
 	everywhere(t, outbox.Config{}, func(c *court) {
 		consumer := c.consumer(outbox.Policy{MaxAttempts: 2})
-		given := anyText.Draw(c.T, "text")
+		given := anyText().Draw(c.T, "text")
 		outcome := outbox.OutcomeOf(errors.New(given))
 		c.enqueue(effect("k"))
 		retried := c.settle(consumer, outbox.Settling{Message: c.lease(consumer)[0], Outcome: outcome})
@@ -208,7 +210,7 @@ func TestAnyRedactorIsSurvived(t *testing.T) {
 	var answer func() string
 	config := outbox.Config{Redact: func(string) string { return answer() }}
 	inMemory(t, config, func(c *court) {
-		redacted := anyText.Draw(c.T, "redacted")
+		redacted := anyText().Draw(c.T, "redacted")
 		panics := rapid.Bool().Draw(c.T, "panics")
 		answer = func() string {
 			if panics {
