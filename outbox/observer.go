@@ -26,7 +26,7 @@ type Observer struct {
 	// Dead: a message died, at a settle or, without its handler being called, at a lease. A settle that finds the same death recorded already
 	// tells of it too, since the answer to the first one may have been lost.
 	Dead func(ctx context.Context, burial Burial)
-	// LeaseLost: a renewal or a settle found the lease gone.
+	// LeaseLost: a renewal or a settle found the lease gone, but for a renewal that the delivery under the same lease had overtaken.
 	LeaseLost func(ctx context.Context, message Message)
 	// GivenBack: leases released unspent.
 	GivenBack func(ctx context.Context, messages []Message)

@@ -69,19 +69,20 @@ func (b *Box) classifyGone(ctx context.Context, messages []Message, gone []int, 
 	if len(gone) == 0 {
 		return
 	}
-	states := make(map[int64]string, len(gone))
-	if fates, err := b.findFates(ctx, scopeOf(messages, gone), idsAt(messages, gone)); err == nil {
-		for id, fate := range fates {
-			states[id] = fate.State
-		}
-	}
+	fates, err := b.findFates(ctx, scopeOf(messages, gone), idsAt(messages, gone))
 	for _, i := range gone {
-		if State(states[messages[i].ID]) == StateCancelled {
+		var fate db.FindFatesRow
+		if err == nil {
+			fate = fates[messages[i].ID]
+		}
+		if State(fate.State) == StateCancelled {
 			renewals[i].Err = ErrCancelled
 			continue
 		}
 		renewals[i].Err = ErrLeaseLost
-		b.observer.LeaseLost(ctx, messages[i])
+		if State(fate.State) != StateDelivered || fate.Epoch != messages[i].Epoch { // else the holder's own settle overtook the renewal
+			b.observer.LeaseLost(ctx, messages[i])
+		}
 	}
 }
 

@@ -37,7 +37,7 @@ func TestRenewAnswersForEveryLease(t *testing.T) {
 	if !slices.Equal(errs, []error{ErrLeaseLost, nil, ErrCancelled, ErrLeaseLost, nil}) {
 		t.Errorf("renewed with %v", errs)
 	}
-	if !slices.Equal(lost, []string{"settled", "twice leased"}) && !slices.Equal(lost, []string{"twice leased", "settled"}) {
+	if !slices.Equal(lost, []string{"twice leased"}) { // nobody took the other: its own delivery came first
 		t.Errorf("lost %v", lost)
 	}
 	// Never shortens.

@@ -29,7 +29,7 @@ func TestC03RenewedLeaseIsKept(t *testing.T) {
 			select {
 			case <-ctx.Done():
 				return context.Cause(ctx)
-			case <-time.After(15 * time.Second):
+			case <-time.After(16 * time.Second):
 				return nil
 			}
 		})}
