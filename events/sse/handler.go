@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/fencepost-go/fencepost/events"
+	"github.com/fencepost-go/fencepost/internal/eventstream"
 	"github.com/fencepost-go/fencepost/internal/refusal"
 	"github.com/fencepost-go/fencepost/outbox"
 )
@@ -35,7 +36,7 @@ const failedPause = time.Second
 type Handler struct {
 	feed      *events.Feed
 	authorise func(*http.Request) (events.Filter, error)
-	config    Config
+	config    eventstream.Config
 	closed    context.Context
 	close     context.CancelFunc
 }
@@ -50,27 +51,12 @@ func New(feed *events.Feed, authorise func(*http.Request) (events.Filter, error)
 	if authorise == nil {
 		found.Add("authorise", "is nil: somebody has to say who may read what")
 	}
-	for _, d := range []struct {
-		field                  string
-		value                  *time.Duration
-		otherwise, least, most time.Duration
-	}{
-		{"Heartbeat", &config.Heartbeat, 15 * time.Second, 100 * time.Millisecond, time.Hour},
-		{"WriteTimeout", &config.WriteTimeout, 10 * time.Second, 10 * time.Millisecond, time.Hour},
-		{"Lifetime", &config.Lifetime, time.Hour, 100 * time.Millisecond, 30 * 24 * time.Hour},
-	} {
-		if *d.value == 0 {
-			*d.value = d.otherwise
-		}
-		found.Lasting(d.field, *d.value, d.least, d.most)
-	}
-	if config.Challenge == "" {
-		config.Challenge = "Bearer"
-	}
+	filled := eventstream.Config(config)
+	filled.Fill(&found)
 	if err := found.Err(); err != nil {
 		return nil, fmt.Errorf("sse: new: %w", err)
 	}
-	h := &Handler{feed: feed, authorise: authorise, config: config}
+	h := &Handler{feed: feed, authorise: authorise, config: filled}
 	h.closed, h.close = context.WithCancel(context.Background())
 	return h, nil
 }
@@ -87,23 +73,20 @@ func (h *Handler) Close() { h.close() }
 // that does not answer; each with JSON that says what to do. While streaming a cursor can only expire, by forced retention, or become
 // unknown, by a restored database: the event fencepost.cursor_expired or fencepost.cursor_unknown says so, and the stream ends.
 func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	if r.Method != http.MethodGet {
-		w.Header().Set("Allow", http.MethodGet)
-		notAllowed.answer(w)
+	if eventstream.NotGet(w, r) {
 		return
 	}
 	filter, err := h.authorise(r)
 	if errors.Is(err, ErrUnauthenticated) {
-		w.Header().Set("WWW-Authenticate", h.config.Challenge)
-		unauthenticated.answer(w)
+		eventstream.Unauthenticated(w, h.config.Challenge)
 		return
 	} else if err != nil {
-		forbidden.answer(w)
+		eventstream.Forbidden.Answer(w)
 		return
 	}
 	place, fromEnd, err := placeOf(r)
 	if err != nil {
-		invalid.with(err).answer(w)
+		invalid.With(err).Answer(w)
 		return
 	}
 	ctx, cancel := context.WithTimeout(r.Context(), h.config.Lifetime)
@@ -120,20 +103,20 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		h.answer(ctx, w, err)
 		return
 	}
-	c := &client{handler: h, w: w, control: http.NewResponseController(w), place: place, cut: cancel}
-	if err := c.control.SetWriteDeadline(time.Now().Add(h.config.WriteTimeout)); err != nil {
+	c := &client{place: place}
+	if c.Stream, err = eventstream.New(w, h.config, c.beside, cancel); err != nil {
 		h.feed.Log().Box().Logger().ErrorContext(ctx, "cannot serve events: a ResponseWriter in between has neither deadlines nor Unwrap", "error", err)
-		unsupported.answer(w)
+		eventstream.Unsupported.Answer(w)
 		return
 	}
-	defer c.end()
+	defer c.End()
 	for {
 		err := h.feed.FollowPages(ctx, c.place, filter, c.page)
 		switch {
-		case !c.begun:
+		case !c.Begun():
 			h.answer(ctx, w, err)
 			return
-		case ctx.Err() != nil, c.broken():
+		case ctx.Err() != nil, c.Broken():
 			return
 		case goneOf(err) != nil:
 			c.gone(goneOf(err))
@@ -176,15 +159,14 @@ func placeOf(r *http.Request) (place events.Cursor, fromEnd bool, err error) {
 func (h *Handler) answer(ctx context.Context, w http.ResponseWriter, err error) {
 	switch {
 	case goneOf(err) != nil:
-		goneOf(err).answer(w)
+		goneOf(err).Answer(w)
 	case errors.Is(err, outbox.ErrInvalid): // of no tenant, for example
 		h.feed.Log().Box().Logger().WarnContext(ctx, "the authoriser of a stream gave a filter that cannot be used", "error", err)
-		forbidden.answer(w)
+		eventstream.Forbidden.Answer(w)
 	default:
 		if ctx.Err() == nil {
 			h.feed.Log().Box().Logger().WarnContext(ctx, "cannot read the stream for a client", "error", err)
 		}
-		w.Header().Set("Retry-After", "1")
-		unavailable.answer(w)
+		eventstream.Unavailable(w)
 	}
 }
