@@ -42,6 +42,14 @@ func WriteMetadata(h hash.Hash, metadata map[string]string) {
 	}
 }
 
+// OfEffect identifies the content of an effect: same key and same digest is a duplicate, same key and another digest a conflict.
+func OfEffect(target, kind, orderKey string, payload []byte, metadata map[string]string) [sha256.Size]byte {
+	h := NewDigest()
+	Write(h, []byte(target), []byte(kind), []byte(orderKey), payload)
+	WriteMetadata(h, metadata)
+	return [sha256.Size]byte(h.Sum(nil))
+}
+
 // EncodeMetadata gives the text that is stored: a JSON object with sorted keys, or nothing for none.
 func EncodeMetadata(metadata map[string]string) (string, error) {
 	if len(metadata) == 0 {
