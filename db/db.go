@@ -145,6 +145,6 @@ const FirstPriority = -32769
 // there and means the same, so that they may run beside newer ones, as in a rolling upgrade. One that does more takes the next round hundred.
 const (
 	OldestSchema  = 2
-	NewestSchema  = 2
+	NewestSchema  = 3
 	RefusedSchema = 100
 )

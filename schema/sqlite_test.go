@@ -416,12 +416,11 @@ func TestDialectsHaveTheSameTables(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	read := 0
 	for _, name := range postgres {
 		counterpart := strings.Replace(name, "postgres/", "sqlite/", 1)
 		got, want := shape(t, counterpart), shape(t, name)
-		if len(want) < 50 {
-			t.Errorf("%s: read only %q", name, want)
-		}
+		read += len(want)
 		for _, line := range want {
 			if !slices.Contains(got, line) && !slices.Contains(postgresAlone, line) {
 				t.Errorf("%s lacks: %s", counterpart, line)
@@ -432,5 +431,8 @@ func TestDialectsHaveTheSameTables(t *testing.T) {
 				t.Errorf("%s lacks: %s", name, line)
 			}
 		}
+	}
+	if read < 100 {
+		t.Errorf("read only %d lines", read)
 	}
 }

@@ -16,6 +16,7 @@ DO $$
 DECLARE
     role name;
     owned regclass;
+    routine regprocedure;
 BEGIN
     FOREACH role IN ARRAY ARRAY[
         'outbox_migrator', 'outbox_producer', 'outbox_sender', 'outbox_operator', 'outbox_janitor', 'outbox_viewer', 'outbox_repair'
@@ -39,6 +40,14 @@ BEGIN
         ORDER BY c.relname
     LOOP
         EXECUTE format('ALTER TABLE %s OWNER TO %I', owned, 'outbox_migrator');
+    END LOOP;
+    FOR routine IN
+        SELECT p.oid::regprocedure
+        FROM pg_catalog.pg_proc AS p
+        WHERE p.pronamespace = 'outbox'::regnamespace AND pg_get_userbyid(p.proowner) <> 'outbox_migrator'
+        ORDER BY p.proname
+    LOOP
+        EXECUTE format('ALTER ROUTINE %s OWNER TO %I', routine, 'outbox_migrator');
     END LOOP;
 END
 $$;
@@ -70,6 +79,7 @@ GRANT
     SELECT (message_id, state, leased_until)
     ON outbox.queue TO "outbox_producer";
 GRANT SELECT (message_id, outcome) ON outbox.settlement TO "outbox_producer";
+GRANT EXECUTE ON FUNCTION outbox.enqueue TO "outbox_producer";
 
 -- Producer and sender alike, since either may be a service as a whole: claims keys, keeps readers' places, and makes a restored stream its own.
 GRANT SELECT, UPDATE (id, base, written_by) ON outbox.incarnation TO "outbox_producer", "outbox_sender";

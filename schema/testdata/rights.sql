@@ -36,12 +36,17 @@ WITH role AS (
     FROM relation AS c
     INNER JOIN role AS r ON r.name = c.owner
     UNION ALL
+    SELECT p.proname || '()', 'is owned by', r.place, r.shown
+    FROM pg_proc AS p
+    INNER JOIN role AS r ON r.name = pg_get_userbyid(p.proowner)
+    WHERE p.pronamespace = (SELECT n.oid FROM pg_namespace AS n WHERE n.nspname = $1::name)
+    UNION ALL
     SELECT 'schema', 'is owned by', r.place, r.shown
     FROM pg_namespace AS n
     INNER JOIN role AS r ON r.name = pg_get_userbyid(n.nspowner)
     WHERE n.nspname = $1::name
     UNION ALL
-    SELECT p.oid::regprocedure::text, 'EXECUTE', r.place, CASE WHEN has_function_privilege(r.name, p.oid, 'EXECUTE') THEN r.shown END
+    SELECT p.proname || '()', 'EXECUTE', r.place, CASE WHEN has_function_privilege(r.name, p.oid, 'EXECUTE') THEN r.shown END
     FROM pg_proc AS p
     CROSS JOIN role AS r
     WHERE p.pronamespace = (SELECT n.oid FROM pg_namespace AS n WHERE n.nspname = $1::name)
