@@ -144,7 +144,7 @@ const FirstPriority = -32769
 // release knows, and beyond it all below RefusedSchema. A migration below that number only adds: what older releases read and write is still
 // there and means the same, so that they may run beside newer ones, as in a rolling upgrade. One that does more takes the next round hundred.
 const (
-	OldestSchema  = 2
-	NewestSchema  = 3
+	OldestSchema  = 4
+	NewestSchema  = 4
 	RefusedSchema = 100
 )

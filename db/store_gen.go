@@ -93,6 +93,11 @@ type Settler interface {
 
 // Operator is the part of Store that queries/postgres/operate.sql serves.
 type Operator interface {
+	// AddCredential lets a named worker in, for the given pairs of consumer and tenant (each may be the wildcard '*'). No row comes back when the name
+	// was given before, be it to one that is revoked. Who did it and why stands in the row itself.
+	// Guard: the primary key. Index: credential_pkey, credential_scope_pkey. Locks: the new rows.
+	AddCredential(ctx context.Context, arg AddCredentialParams) ([]time.Time, error)
+
 	// CancelOpen ends open messages, leased ones included: a running handler learns of it at its next renewal and its settle is stale. An
 	// ordered one that is leased while this statement waits for it does not come back, though it is open: this statement cannot see its order
 	// lease, which would hold the key until it ran out. Ask again.
@@ -130,6 +135,10 @@ type Operator interface {
 	// ResumeLane lifts the pause of exactly these four names; no row comes back when there was none.
 	// Guard: exact names. Index: pause_pkey. Locks: the pause row.
 	ResumeLane(ctx context.Context, arg ResumeLaneParams) ([]time.Time, error)
+
+	// RevokeCredential shuts a named worker out; no row comes back when there is none that is let in. Who did it and why stands in the row itself.
+	// Guard: exact name, not revoked. Index: credential_pkey. Locks: the row.
+	RevokeCredential(ctx context.Context, arg RevokeCredentialParams) ([]time.Time, error)
 
 	// UnblockKey frees an order key that a dead message holds; no row comes back when it was not blocked.
 	// Guard: exact key, blocked. Index: order_lease_pkey. Locks: the order lease.
@@ -206,6 +215,10 @@ type Inspector interface {
 	// Guard: none: counts over all tenants, without any of their content. Index: settlement_undelivered. Locks: none.
 	CountUndelivered(ctx context.Context, arg CountUndeliveredParams) ([]CountUndeliveredRow, error)
 
+	// ListCredentials lists named workers without what they are verified by, a row for each consumer and tenant that one is let in for.
+	// Guard: none. Index: credential_pkey, credential_scope_pkey (the tables are small). Locks: none.
+	ListCredentials(ctx context.Context, arg ListCredentialsParams) ([]ListCredentialsRow, error)
+
 	// ListDelivered pages delivered messages below before_id, newest id first; empty filters match all. Bounds and the closing row as ListOpen.
 	// Guard: scope. Index: settlement_pkey read backwards, message_pkey. Locks: none.
 	ListDelivered(ctx context.Context, arg ListDeliveredParams) ([]ListDeliveredRow, error)
@@ -238,6 +251,10 @@ type Worker interface {
 	// CheckRole reads what the session's role may do and whether it may do too much: lease and settle are false when a privilege that a sender
 	// needs is missing; owner is true for a member of the owning role too. schema_name is the schema's. Guard: none. Index: the catalogue's. Locks: none.
 	CheckRole(ctx context.Context, arg CheckRoleParams) ([]CheckRoleRow, error)
+
+	// FindCredential reads what a named worker is verified by, a row for each consumer and tenant that it is let in for; none comes back for a name
+	// that nobody has. Guard: exact name. Index: credential_pkey, credential_scope_pkey. Locks: none.
+	FindCredential(ctx context.Context, arg FindCredentialParams) ([]FindCredentialRow, error)
 
 	// ReadVersion reads the newest applied migration. Guard: none. Index: schema_version_pkey. Locks: none.
 	ReadVersion(ctx context.Context) ([]int64, error)
@@ -626,6 +643,18 @@ type SettleRetryRow struct {
 	Aged    bool
 }
 
+// AddCredentialParams are the arguments of AddCredential.
+type AddCredentialParams struct {
+	Name       string
+	Salt       []byte
+	Hash       []byte
+	Iterations int32
+	Actor      string
+	Reason     string
+	Consumers  []string
+	Tenants    []string
+}
+
 // CancelOpenParams are the arguments of CancelOpen.
 type CancelOpenParams struct {
 	Reason     string
@@ -702,6 +731,13 @@ type ResumeLaneParams struct {
 	Tenant   string
 	Actor    string
 	Reason   string
+}
+
+// RevokeCredentialParams are the arguments of RevokeCredential.
+type RevokeCredentialParams struct {
+	Actor  string
+	Reason string
+	Name   string
 }
 
 // UnblockKeyParams are the arguments of UnblockKey.
@@ -915,6 +951,24 @@ type CountUndeliveredRow struct {
 	Settled int64
 }
 
+// ListCredentialsParams are the arguments of ListCredentials.
+type ListCredentialsParams struct {
+	MaxRows int32
+}
+
+// ListCredentialsRow is a row that ListCredentials returns.
+type ListCredentialsRow struct {
+	Name       string
+	CreatedAt  time.Time
+	CreatedBy  string
+	CreatedFor string
+	RevokedAt  time.Time
+	RevokedBy  string
+	RevokedFor string
+	Consumer   string
+	Tenant     string
+}
+
 // ListDeliveredParams are the arguments of ListDelivered.
 type ListDeliveredParams struct {
 	BeforeID   int64
@@ -1109,6 +1163,21 @@ type CheckRoleRow struct {
 	Superuser bool
 	BypassRls bool
 	Owner     bool
+}
+
+// FindCredentialParams are the arguments of FindCredential.
+type FindCredentialParams struct {
+	Name string
+}
+
+// FindCredentialRow is a row that FindCredential returns.
+type FindCredentialRow struct {
+	Salt       []byte
+	Hash       []byte
+	Iterations int32
+	Revoked    bool
+	Consumer   string
+	Tenant     string
 }
 
 // RegisterWorkerParams are the arguments of RegisterWorker.

@@ -28,6 +28,9 @@ var rows = map[string]row{
 	"incarnation": {"one": "true"},
 	"reader":      {"name": "'n'", "incarnation": textOf(32), "transaction_id": "0", "position": "0", "digest": "''"},
 	"claim":       {"scope": "'s'", "key": "'1'", "digest": bytesOf(32), "token": token, "held_until": "now()"},
+
+	"credential":       {"name": "'w'", "salt": bytesOf(16), "hash": bytesOf(32), "iterations": "1000", "created_by": "'a'", "created_for": "'r'"},
+	"credential_scope": {"name": "'w'", "consumer": "'*'", "tenant": "'*'"},
 }
 
 // An instant in each direction just outside what is allowed, and the two that stand for never.
@@ -139,6 +142,27 @@ var refused = map[string][]row{
 	"claim_result_check": {
 		{"result": bytesOf(1)}, ended("2", row{"reason": "'r'", "result": bytesOf(1)}), ended("3", row{"reason": "'r'", "result": bytesOf(1)}), ended("1", row{"result": bytesOf(1<<20 + 1)}),
 	},
+
+	"credential_at_check":   {{"created_at": tooEarly}, {"created_at": tooLate}, {"created_at": "'infinity'"}, {"revoked_at": "'infinity'", "revoked_by": "'b'", "revoked_for": "'r'"}},
+	"credential_name_check": {{"name": textOf(129)}, {"name": wideOf(130)}, {"name": "'*'"}, {"name": blank}, {"name": "''"}},
+	"credential_created_check": {
+		{"created_by": textOf(129)}, {"created_by": blank}, {"created_by": "''"}, {"created_for": textOf(4097)}, {"created_for": blank}, {"created_for": "''"},
+	},
+	"credential_revoked_check": {
+		{"revoked_by": "'b'"}, {"revoked_for": "'r'"}, {"revoked_at": "now()"}, revokedWith(row{"revoked_by": blank}), revokedWith(row{"revoked_for": blank}),
+		revokedWith(row{"revoked_by": textOf(129)}), revokedWith(row{"revoked_for": textOf(4097)}),
+	},
+	"credential_hash_check": {
+		{"salt": bytesOf(15)}, {"salt": bytesOf(17)}, {"hash": bytesOf(31)}, {"hash": bytesOf(33)}, {"iterations": "999"}, {"iterations": "10000001"},
+	},
+	"credential_scope_name_check": {{"name": "''"}, {"name": textOf(129)}, {"consumer": "''"}, {"consumer": textOf(129)}, {"tenant": textOf(129)}},
+}
+
+// revokedWith changes a credential to a revoked one.
+func revokedWith(changes row) row {
+	values := row{"revoked_at": "now()", "revoked_by": "'b'", "revoked_for": "'r'"}
+	maps.Copy(values, changes)
+	return values
 }
 
 // ended changes a claim to one that ended in the state.
@@ -185,6 +209,11 @@ var accepted = map[string][]row{
 		{}, {"tenant": textOf(128), "scope": textOf(128), "key": textOf(255), "held_until": "'9999-12-31 00:00:00+00'"},
 		ended("1", row{}), ended("1", row{"result": bytesOf(1 << 20)}), ended("2", row{"reason": textOf(4096)}), ended("3", row{"reason": "'r'"}),
 	},
+	"credential": {
+		{}, {"name": textOf(128), "created_by": textOf(128), "created_for": textOf(4096), "iterations": "10000000"}, {"name": "'v:'"},
+		revokedWith(row{"revoked_by": textOf(128), "revoked_for": textOf(4096)}),
+	},
+	"credential_scope": {{}, {"name": textOf(128), "consumer": textOf(128), "tenant": textOf(128)}, {"tenant": "''"}},
 }
 
 // insert returns the statement for a good row of the table with changes.

@@ -105,6 +105,7 @@ var suite = []struct {
 	{"Pause", pauseTests},
 	{"Unblock", unblockTests},
 	{"Workers", workerTests},
+	{"Credentials", credentialTests},
 	{"Purge", purgeTests},
 	{"Expire", expireTests},
 	{"List", listTests},

@@ -19,7 +19,7 @@ type SQL struct {
 	SQLite bool   // the pool is of a file, whose tables have a prefix
 }
 
-// instants are the columns that Age moves.
+// instants are the tables with the columns that Age moves.
 var instants = map[string][]string{
 	"message":     {"created_at"},
 	"queue":       {"due_at", "born_at", "expires_at", "leased_until", "replayed_at"},
@@ -31,6 +31,9 @@ var instants = map[string][]string{
 	"event":       {"recorded_at"},
 	"reader":      {"saved_at"},
 	"claim":       {"claimed_at", "held_until", "ended_at"},
+	"credential":  {"created_at", "revoked_at"},
+
+	"credential_scope": nil,
 }
 
 // Age is Harness.Age.
@@ -45,6 +48,9 @@ func (s SQL) Age(t testing.TB, d time.Duration) {
 		var set []string
 		for _, column := range columns {
 			set = append(set, fmt.Sprintf(s.moved(), column))
+		}
+		if len(set) == 0 {
+			continue
 		}
 		statement := "UPDATE " + s.qualified(table) + " SET " + strings.Join(set, ", ")
 		if _, err := tx.ExecContext(t.Context(), statement, d.Microseconds()); err != nil {
@@ -160,6 +166,15 @@ func (s SQL) Dump(t testing.TB) Dump {
 					&c.Reason, &c.Result,
 				}
 			}),
+		read(ctx, tx, &d.Credentials, s.sorted("created_at, revoked_at, iterations, name, created_by, created_for, revoked_by, revoked_for, salt, hash",
+			"credential", s.texts("name")),
+			func(c *tables.Credential) []any {
+				return []any{
+					utc{&c.CreatedAt}, utc{&c.RevokedAt}, &c.Iterations, &c.Name, &c.CreatedBy, &c.CreatedFor, &c.RevokedBy, &c.RevokedFor, &c.Salt, &c.Hash,
+				}
+			}),
+		read(ctx, tx, &d.Scopes, s.sorted("name, consumer, tenant", "credential_scope", s.texts("name", "consumer", "tenant")),
+			func(c *tables.CredentialScope) []any { return []any{&c.Name, &c.Consumer, &c.Tenant} }),
 	)
 	if err != nil {
 		t.Fatal("dump: ", err)

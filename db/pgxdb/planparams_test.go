@@ -125,8 +125,14 @@ var planParams = map[string]any{
 	"MoveResume":     gen.MoveResumeParams{Reason: "r"},
 	"RegisterWorker": gen.RegisterWorkerParams{Name: "w", Host: "h"},
 	"TouchWorker":    gen.TouchWorkerParams{ID: 1},
-	"CheckRole":      gen.CheckRoleParams{SchemaName: "outbox"},
-	"Notify":         gen.NotifyParams{Channel: "c"},
+	"AddCredential": gen.AddCredentialParams{
+		Name: "w", Salt: token, Hash: make([]byte, 32), Iterations: 1000, Actor: "a", Reason: "r", Consumers: []string{"c", "*"}, Tenants: two,
+	},
+	"RevokeCredential": gen.RevokeCredentialParams{Name: "w", Actor: "a", Reason: "r"},
+	"FindCredential":   gen.FindCredentialParams{Name: "w"},
+	"ListCredentials":  gen.ListCredentialsParams{MaxRows: 1000},
+	"CheckRole":        gen.CheckRoleParams{SchemaName: "outbox"},
+	"Notify":           gen.NotifyParams{Channel: "c"},
 }
 
 // recorder keeps what a generated method sends and answers with an error.

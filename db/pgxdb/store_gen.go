@@ -141,6 +141,13 @@ func (s *Store) SettleRetry(ctx context.Context, arg db.SettleRetryParams) ([]db
 	})
 }
 
+// AddCredential implements db.Operator.
+func (s *Store) AddCredential(ctx context.Context, arg db.AddCredentialParams) ([]time.Time, error) {
+	return own(ctx, s, func(h gen.DBTX) ([]time.Time, error) {
+		return s.queries.AddCredential(ctx, h, gen.AddCredentialParams(arg))
+	})
+}
+
 // CancelOpen implements db.Operator.
 func (s *Store) CancelOpen(ctx context.Context, arg db.CancelOpenParams) ([]int64, error) {
 	return own(ctx, s, func(h gen.DBTX) ([]int64, error) {
@@ -192,6 +199,13 @@ func (s *Store) ResolveSettled(ctx context.Context, arg db.ResolveSettledParams)
 func (s *Store) ResumeLane(ctx context.Context, arg db.ResumeLaneParams) ([]time.Time, error) {
 	return own(ctx, s, func(h gen.DBTX) ([]time.Time, error) {
 		return s.queries.ResumeLane(ctx, h, gen.ResumeLaneParams(arg))
+	})
+}
+
+// RevokeCredential implements db.Operator.
+func (s *Store) RevokeCredential(ctx context.Context, arg db.RevokeCredentialParams) ([]time.Time, error) {
+	return own(ctx, s, func(h gen.DBTX) ([]time.Time, error) {
+		return s.queries.RevokeCredential(ctx, h, gen.RevokeCredentialParams(arg))
 	})
 }
 
@@ -341,6 +355,18 @@ func (s *Store) CountUndelivered(ctx context.Context, arg db.CountUndeliveredPar
 	})
 }
 
+// ListCredentials implements db.Inspector.
+func (s *Store) ListCredentials(ctx context.Context, arg db.ListCredentialsParams) ([]db.ListCredentialsRow, error) {
+	return own(ctx, s, func(h gen.DBTX) ([]db.ListCredentialsRow, error) {
+		rows, err := s.queries.ListCredentials(ctx, h, gen.ListCredentialsParams(arg))
+		out := make([]db.ListCredentialsRow, len(rows))
+		for i, row := range rows {
+			out[i] = db.ListCredentialsRow(row)
+		}
+		return out, err
+	})
+}
+
 // ListDelivered implements db.Inspector.
 func (s *Store) ListDelivered(ctx context.Context, arg db.ListDeliveredParams) ([]db.ListDeliveredRow, error) {
 	return own(ctx, s, func(h gen.DBTX) ([]db.ListDeliveredRow, error) {
@@ -420,6 +446,18 @@ func (s *Store) CheckRole(ctx context.Context, arg db.CheckRoleParams) ([]db.Che
 		out := make([]db.CheckRoleRow, len(rows))
 		for i, row := range rows {
 			out[i] = db.CheckRoleRow(row)
+		}
+		return out, err
+	})
+}
+
+// FindCredential implements db.Worker.
+func (s *Store) FindCredential(ctx context.Context, arg db.FindCredentialParams) ([]db.FindCredentialRow, error) {
+	return own(ctx, s, func(h gen.DBTX) ([]db.FindCredentialRow, error) {
+		rows, err := s.queries.FindCredential(ctx, h, gen.FindCredentialParams(arg))
+		out := make([]db.FindCredentialRow, len(rows))
+		for i, row := range rows {
+			out[i] = db.FindCredentialRow(row)
 		}
 		return out, err
 	})

@@ -42,6 +42,10 @@ func (s *Store) Age(d time.Duration) {
 		back(&c.HeldUntil)
 		back(&c.EndedAt)
 	})
+	age(s.credentials, func(c *tables.Credential) {
+		back(&c.CreatedAt)
+		back(&c.RevokedAt)
+	})
 }
 
 func age[K comparable, R any](t table[K, R], change func(*R)) {

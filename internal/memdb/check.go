@@ -163,6 +163,30 @@ var claimChecks = []check[tables.Claim]{
 	}},
 }
 
+var credentialChecks = []check[tables.Credential]{
+	{"encoding", func(c tables.Credential) bool {
+		return storable(c.Name, c.CreatedBy, c.CreatedFor, c.RevokedBy, c.RevokedFor)
+	}},
+	{"credential_name_check", func(c tables.Credential) bool { return name(c.Name) }},
+	{"credential_created_check", func(c tables.Credential) bool {
+		return len(c.CreatedBy) <= 128 && !blank(c.CreatedBy) && len(c.CreatedFor) <= 4096 && !blank(c.CreatedFor)
+	}},
+	{"credential_revoked_check", func(c tables.Credential) bool {
+		revoked := !c.RevokedAt.Equal(tables.Forever)
+		return len(c.RevokedBy) <= 128 && len(c.RevokedFor) <= 4096 && revoked != blank(c.RevokedBy) && revoked != blank(c.RevokedFor)
+	}},
+	{"credential_hash_check", func(c tables.Credential) bool {
+		return len(c.Salt) == 16 && len(c.Hash) == 32 && c.Iterations >= 1_000 && c.Iterations <= 10_000_000
+	}},
+}
+
+var scopeChecks = []check[tables.CredentialScope]{
+	{"encoding", func(s tables.CredentialScope) bool { return storable(s.Name, s.Consumer, s.Tenant) }},
+	{"credential_scope_name_check", func(s tables.CredentialScope) bool {
+		return within(s.Name, 1, 128) && within(s.Consumer, 1, 128) && within(s.Tenant, 0, 128)
+	}},
+}
+
 // storable says whether a database can keep the texts.
 func storable(texts ...string) bool {
 	for _, text := range texts {

@@ -25,6 +25,8 @@ func (s *Store) Dump() tables.Dump {
 		Events:      s.events.sorted(func(a, b tables.Event) int { return cmp.Compare(a.Position, b.Position) }),
 		Readers:     s.readers.sorted(func(a, b tables.Reader) int { return cmp.Compare(a.Name, b.Name) }),
 		Claims:      s.claims.sorted(compareClaims),
+		Credentials: s.credentials.sorted(func(a, b tables.Credential) int { return cmp.Compare(a.Name, b.Name) }),
+		Scopes:      s.scopes.sorted(compareScopes),
 	}
 }
 

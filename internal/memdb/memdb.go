@@ -39,6 +39,8 @@ type Store struct {
 	events      table[int64, tables.Event]
 	readers     table[string, tables.Reader]
 	claims      table[claimKey, tables.Claim]
+	credentials table[string, tables.Credential]
+	scopes      table[tables.CredentialScope, tables.CredentialScope]
 	purged      tables.Event       // the last one that retention removed
 	locks       map[any]*Tx        // rows that open transactions wrote, by claimKey, eventKey or readerKey
 	keys        map[identity]claim // committed ones and those of open transactions
@@ -67,6 +69,8 @@ func New(config Config) *Store {
 		events:      newTable("event", eventChecks, func(e tables.Event) int64 { return e.Position }),
 		readers:     newTable("reader", readerChecks, func(r tables.Reader) string { return r.Name }),
 		claims:      newTable("claim", claimChecks, keyOfClaim),
+		credentials: newTable("credential", credentialChecks, func(c tables.Credential) string { return c.Name }),
+		scopes:      newTable("credential_scope", scopeChecks, func(s tables.CredentialScope) tables.CredentialScope { return s }),
 		locks:       map[any]*Tx{},
 		keys:        map[identity]claim{},
 		open:        map[*Tx]struct{}{},

@@ -14,6 +14,8 @@ func (s *Store) Reset() {
 	clear(s.events.rows)
 	clear(s.readers.rows)
 	clear(s.claims.rows)
+	clear(s.credentials.rows)
+	clear(s.scopes.rows)
 	for key, claim := range s.keys {
 		if claim.tx == nil {
 			delete(s.keys, key)

@@ -156,6 +156,27 @@ type Claim struct {
 	Result    []byte
 }
 
+// Credential is a named worker and what it is verified by.
+type Credential struct {
+	CreatedAt  time.Time
+	RevokedAt  time.Time
+	Iterations int32
+	Name       string
+	CreatedBy  string
+	CreatedFor string
+	RevokedBy  string
+	RevokedFor string
+	Salt       []byte
+	Hash       []byte
+}
+
+// CredentialScope is a consumer and a tenant that a named worker is let in for.
+type CredentialScope struct {
+	Name     string
+	Consumer string
+	Tenant   string
+}
+
 // Dump is all that a store holds, each table in the order of its primary key.
 type Dump struct {
 	Now         time.Time // by the store's clock
@@ -169,4 +190,6 @@ type Dump struct {
 	Events      []Event
 	Readers     []Reader
 	Claims      []Claim
+	Credentials []Credential
+	Scopes      []CredentialScope
 }

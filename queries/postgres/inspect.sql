@@ -175,6 +175,15 @@ WHERE (sqlc.arg(all_tenants)::boolean OR z.tenant = '*' OR z.tenant = ANY (sqlc.
 ORDER BY z.consumer, z.target, z.kind, z.tenant
 LIMIT 1000;
 
+-- ListCredentials lists named workers without what they are verified by, a row for each consumer and tenant that one is let in for.
+-- Guard: none. Index: credential_pkey, credential_scope_pkey (the tables are small). Locks: none.
+-- name: ListCredentials :many
+SELECT c.name, c.created_at, c.created_by, c.created_for, c.revoked_at, c.revoked_by, c.revoked_for, s.consumer, s.tenant
+FROM outbox.credential AS c
+INNER JOIN outbox.credential_scope AS s ON s.name = c.name
+ORDER BY c.name, s.consumer, s.tenant
+LIMIT sqlc.arg(max_rows)::integer;
+
 -- CountLanes counts pending messages by lane, each count capped at cap: due now, deferred, leased, and the earliest due time. It goes on
 -- after (consumer, target, kind, tenant, priority), at most max_rows lanes; start with empty texts and priority -32769.
 -- Guard: scope. Index: queue_due. Locks: none.

@@ -241,3 +241,31 @@ audited AS (
     FROM freed AS f
 )
 SELECT f.message_id::bigint AS id FROM freed AS f;
+
+-- AddCredential lets a named worker in, for the given pairs of consumer and tenant (each may be the wildcard '*'). No row comes back when the name
+-- was given before, be it to one that is revoked. Who did it and why stands in the row itself.
+-- Guard: the primary key. Index: credential_pkey, credential_scope_pkey. Locks: the new rows.
+-- name: AddCredential :many
+WITH added AS (
+    INSERT INTO outbox.credential (name, salt, hash, iterations, created_by, created_for)
+    VALUES (sqlc.arg(name)::text, sqlc.arg(salt)::bytea, sqlc.arg(hash)::bytea, sqlc.arg(iterations)::integer, sqlc.arg(actor)::text,
+        sqlc.arg(reason)::text)
+    ON CONFLICT (name) DO NOTHING
+    RETURNING name, created_at
+),
+scoped AS (
+    INSERT INTO outbox.credential_scope (name, consumer, tenant)
+    SELECT a.name, s.consumer, s.tenant
+    FROM added AS a
+    CROSS JOIN (SELECT unnest(sqlc.arg(consumers)::text[]) AS consumer, unnest(sqlc.arg(tenants)::text[]) AS tenant) AS s
+)
+SELECT a.created_at::timestamptz AS created_at FROM added AS a;
+
+-- RevokeCredential shuts a named worker out; no row comes back when there is none that is let in. Who did it and why stands in the row itself.
+-- Guard: exact name, not revoked. Index: credential_pkey. Locks: the row.
+-- name: RevokeCredential :many
+UPDATE outbox.credential AS c
+SET revoked_at = clock_timestamp(), revoked_by = sqlc.arg(actor)::text, revoked_for = sqlc.arg(reason)::text
+WHERE c.name = sqlc.arg(name)::text
+    AND c.revoked_at = '9999-12-31 00:00:00+00'
+RETURNING c.revoked_at;

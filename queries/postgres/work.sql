@@ -54,6 +54,15 @@ SELECT
 FROM pg_catalog.pg_roles AS r
 WHERE r.rolname = current_user;
 
+-- FindCredential reads what a named worker is verified by, a row for each consumer and tenant that it is let in for; none comes back for a name
+-- that nobody has. Guard: exact name. Index: credential_pkey, credential_scope_pkey. Locks: none.
+-- name: FindCredential :many
+SELECT
+    c.salt, c.hash, c.iterations, (c.revoked_at <> '9999-12-31 00:00:00+00')::boolean AS revoked, s.consumer, s.tenant
+FROM outbox.credential AS c
+INNER JOIN outbox.credential_scope AS s ON s.name = c.name
+WHERE c.name = sqlc.arg(name)::text;
+
 -- ReadVersion reads the newest applied migration. Guard: none. Index: schema_version_pkey. Locks: none.
 -- name: ReadVersion :many
 SELECT COALESCE(max(v.version_id), 0)::bigint AS version

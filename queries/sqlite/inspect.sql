@@ -144,6 +144,15 @@ WHERE CAST(sqlc.arg(all_tenants) AS BOOLEAN)
 ORDER BY z.consumer, z.target, z.kind, z.tenant
 LIMIT 1000;
 
+-- ListCredentials lists named workers without what they are verified by, a row for each consumer and tenant that one is let in for.
+-- Guard: none. Index: credential_pkey, credential_scope_pkey (the tables are small). Locks: none.
+-- name: ListCredentials :many
+SELECT c.name, c.created_at, c.created_by, c.created_for, c.revoked_at, c.revoked_by, c.revoked_for, s.consumer, s.tenant
+FROM outbox_credential AS c
+INNER JOIN outbox_credential_scope AS s ON s.name = c.name
+ORDER BY c.name, s.consumer, s.tenant
+LIMIT CAST(sqlc.arg(max_rows) AS INTEGER);
+
 -- CountLanes lists the lanes with pending messages after (consumer, target, kind, tenant, priority), at most max_rows, by a loose index scan: the
 -- plus takes the columns' affinity off, with which a row value would seek by its first column alone.
 -- Guard: scope. Index: queue_due. Locks: none.

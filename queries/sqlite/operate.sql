@@ -133,3 +133,29 @@ WHERE consumer = CAST(sqlc.arg(consumer) AS TEXT)
     AND order_key = CAST(sqlc.arg(order_key) AS TEXT)
     AND blocked
 RETURNING message_id;
+
+-- AddCredential lets a named worker in; no row comes back when the name was given before, be it to one that is revoked.
+-- Guard: the primary key. Index: credential_pkey. Locks: none beside the write lock.
+-- name: AddCredential :many
+INSERT INTO outbox_credential (name, salt, hash, iterations, created_by, created_for, created_at)
+VALUES (
+    sqlc.arg(name), sqlc.arg(salt), sqlc.arg(hash), sqlc.arg(iterations), sqlc.arg(actor), sqlc.arg(reason), sqlc.arg(now)
+)
+ON CONFLICT (name) DO NOTHING
+RETURNING created_at;
+
+-- AddCredentialScope says which consumers and tenants a named worker is let in for, each {consumer, tenant}.
+-- Guard: the caller's. Index: credential_scope_pkey. Locks: none beside the write lock.
+-- name: AddCredentialScope :exec
+INSERT INTO outbox_credential_scope (name, consumer, tenant)
+SELECT CAST(sqlc.arg(name) AS TEXT), g.value ->> '$.consumer', g.value ->> '$.tenant'
+FROM json_each(CAST(sqlc.arg(given) AS TEXT)) AS g;
+
+-- RevokeCredential shuts a named worker out; no row comes back when there is none that is let in.
+-- Guard: exact name, not revoked. Index: credential_pkey. Locks: none beside the write lock.
+-- name: RevokeCredential :many
+UPDATE outbox_credential
+SET revoked_at = CAST(sqlc.arg(now) AS INTEGER), revoked_by = CAST(sqlc.arg(actor) AS TEXT), revoked_for = CAST(sqlc.arg(reason) AS TEXT)
+WHERE name = CAST(sqlc.arg(name) AS TEXT)
+    AND revoked_at = 253402214400000000
+RETURNING revoked_at;

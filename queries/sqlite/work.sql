@@ -29,6 +29,15 @@ SET seen_at = CAST(sqlc.arg(now) AS INTEGER)
 WHERE id = CAST(sqlc.arg(id) AS INTEGER)
 RETURNING id;
 
+-- FindCredential reads what a named worker is verified by, a row for each consumer and tenant that it is let in for; none comes back for a name
+-- that nobody has. Guard: exact name. Index: credential_pkey, credential_scope_pkey. Locks: none.
+-- name: FindCredential :many
+SELECT
+    c.salt, c.hash, CAST(c.iterations AS INT32) AS iterations, CAST(c.revoked_at <> 253402214400000000 AS BOOLEAN) AS revoked, s.consumer, s.tenant
+FROM outbox_credential AS c
+CROSS JOIN outbox_credential_scope AS s ON s.name = c.name
+WHERE c.name = CAST(sqlc.arg(name) AS TEXT);
+
 -- ReadVersion reads the newest applied migration. Guard: none. Index: none, the table has a row a migration. Locks: none.
 -- name: ReadVersion :many
 SELECT CAST(COALESCE(MAX(v.version_id), 0) AS INTEGER) AS version

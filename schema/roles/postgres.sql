@@ -119,6 +119,13 @@ GRANT
 GRANT SELECT, INSERT (name, host), UPDATE (seen_at) ON outbox.worker TO "outbox_sender";
 GRANT SELECT ON outbox.pause TO "outbox_sender";
 
+-- Sender: verifies the credential of a named worker. The hash is of 256 random bits, so that nobody comes back from it to the secret; all others see
+-- who is let in, not by what.
+GRANT SELECT ON outbox.credential, outbox.credential_scope TO "outbox_sender";
+GRANT SELECT (created_at, revoked_at, name, created_by, created_for, revoked_by, revoked_for)
+    ON outbox.credential TO "outbox_viewer", "outbox_operator", "outbox_janitor";
+GRANT SELECT ON outbox.credential_scope TO "outbox_viewer", "outbox_operator", "outbox_janitor";
+
 -- Viewer: sees everything but content (payload, metadata and their digest, a handler's result) and tokens; operators and
 -- janitors see it too.
 GRANT SELECT (id, source_position, max_age, created_at, priority, tenant, consumer, target, kind, key, order_key, source_event_id)
@@ -160,6 +167,13 @@ GRANT
     UPDATE (mode, actor, reason, paused_at),
     DELETE
     ON outbox.pause TO "outbox_operator";
+
+-- Operator: lets named workers in, for ever under the same salt and hash, and shuts them out.
+GRANT
+    INSERT (name, salt, hash, iterations, created_by, created_for),
+    UPDATE (revoked_at, revoked_by, revoked_for)
+    ON outbox.credential TO "outbox_operator";
+GRANT INSERT ON outbox.credential_scope TO "outbox_operator";
 
 -- Janitor: removes what was settled long ago and expires what nobody leased. A row lock takes the right to update some column:
 -- one that decides nothing.

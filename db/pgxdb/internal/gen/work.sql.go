@@ -88,6 +88,56 @@ func (q *Queries) CheckRole(ctx context.Context, db DBTX, arg CheckRoleParams) (
 	return items, nil
 }
 
+const findCredential = `-- name: FindCredential :many
+SELECT
+    c.salt, c.hash, c.iterations, (c.revoked_at <> '9999-12-31 00:00:00+00')::boolean AS revoked, s.consumer, s.tenant
+FROM outbox.credential AS c
+INNER JOIN outbox.credential_scope AS s ON s.name = c.name
+WHERE c.name = $1::text
+`
+
+type FindCredentialParams struct {
+	Name string
+}
+
+type FindCredentialRow struct {
+	Salt       []byte
+	Hash       []byte
+	Iterations int32
+	Revoked    bool
+	Consumer   string
+	Tenant     string
+}
+
+// FindCredential reads what a named worker is verified by, a row for each consumer and tenant that it is let in for; none comes back for a name
+// that nobody has. Guard: exact name. Index: credential_pkey, credential_scope_pkey. Locks: none.
+func (q *Queries) FindCredential(ctx context.Context, db DBTX, arg FindCredentialParams) ([]FindCredentialRow, error) {
+	rows, err := db.Query(ctx, findCredential, arg.Name)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	var items []FindCredentialRow
+	for rows.Next() {
+		var i FindCredentialRow
+		if err := rows.Scan(
+			&i.Salt,
+			&i.Hash,
+			&i.Iterations,
+			&i.Revoked,
+			&i.Consumer,
+			&i.Tenant,
+		); err != nil {
+			return nil, err
+		}
+		items = append(items, i)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
+}
+
 const notify = `-- name: Notify :exec
 SELECT pg_notify($1::text, '')
 `

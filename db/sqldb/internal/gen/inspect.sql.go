@@ -247,6 +247,65 @@ func (q *Queries) CountUndelivered(ctx context.Context, db DBTX, arg CountUndeli
 	return items, nil
 }
 
+const listCredentials = `-- name: ListCredentials :many
+SELECT c.name, c.created_at, c.created_by, c.created_for, c.revoked_at, c.revoked_by, c.revoked_for, s.consumer, s.tenant
+FROM outbox.credential AS c
+INNER JOIN outbox.credential_scope AS s ON s.name = c.name
+ORDER BY c.name, s.consumer, s.tenant
+LIMIT $1::integer
+`
+
+type ListCredentialsParams struct {
+	MaxRows int32
+}
+
+type ListCredentialsRow struct {
+	Name       string
+	CreatedAt  time.Time
+	CreatedBy  string
+	CreatedFor string
+	RevokedAt  time.Time
+	RevokedBy  string
+	RevokedFor string
+	Consumer   string
+	Tenant     string
+}
+
+// ListCredentials lists named workers without what they are verified by, a row for each consumer and tenant that one is let in for.
+// Guard: none. Index: credential_pkey, credential_scope_pkey (the tables are small). Locks: none.
+func (q *Queries) ListCredentials(ctx context.Context, db DBTX, arg ListCredentialsParams) ([]ListCredentialsRow, error) {
+	rows, err := db.QueryContext(ctx, listCredentials, arg.MaxRows)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	var items []ListCredentialsRow
+	for rows.Next() {
+		var i ListCredentialsRow
+		if err := rows.Scan(
+			&i.Name,
+			&i.CreatedAt,
+			&i.CreatedBy,
+			&i.CreatedFor,
+			&i.RevokedAt,
+			&i.RevokedBy,
+			&i.RevokedFor,
+			&i.Consumer,
+			&i.Tenant,
+		); err != nil {
+			return nil, err
+		}
+		items = append(items, i)
+	}
+	if err := rows.Close(); err != nil {
+		return nil, err
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
+}
+
 const listDelivered = `-- name: ListDelivered :many
 WITH seen AS (
     SELECT s.message_id, s.outcome, s.attempt, s.epoch, s.replays, s.replayed_at, s.settled_at

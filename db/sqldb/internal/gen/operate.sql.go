@@ -12,6 +12,69 @@ import (
 	"github.com/lib/pq"
 )
 
+const addCredential = `-- name: AddCredential :many
+WITH added AS (
+    INSERT INTO outbox.credential (name, salt, hash, iterations, created_by, created_for)
+    VALUES ($1::text, $2::bytea, $3::bytea, $4::integer, $5::text,
+        $6::text)
+    ON CONFLICT (name) DO NOTHING
+    RETURNING name, created_at
+),
+scoped AS (
+    INSERT INTO outbox.credential_scope (name, consumer, tenant)
+    SELECT a.name, s.consumer, s.tenant
+    FROM added AS a
+    CROSS JOIN (SELECT unnest($7::text[]) AS consumer, unnest($8::text[]) AS tenant) AS s
+)
+SELECT a.created_at::timestamptz AS created_at FROM added AS a
+`
+
+type AddCredentialParams struct {
+	Name       string
+	Salt       []byte
+	Hash       []byte
+	Iterations int32
+	Actor      string
+	Reason     string
+	Consumers  []string
+	Tenants    []string
+}
+
+// AddCredential lets a named worker in, for the given pairs of consumer and tenant (each may be the wildcard '*'). No row comes back when the name
+// was given before, be it to one that is revoked. Who did it and why stands in the row itself.
+// Guard: the primary key. Index: credential_pkey, credential_scope_pkey. Locks: the new rows.
+func (q *Queries) AddCredential(ctx context.Context, db DBTX, arg AddCredentialParams) ([]time.Time, error) {
+	rows, err := db.QueryContext(ctx, addCredential,
+		arg.Name,
+		arg.Salt,
+		arg.Hash,
+		arg.Iterations,
+		arg.Actor,
+		arg.Reason,
+		pq.Array(arg.Consumers),
+		pq.Array(arg.Tenants),
+	)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	var items []time.Time
+	for rows.Next() {
+		var created_at time.Time
+		if err := rows.Scan(&created_at); err != nil {
+			return nil, err
+		}
+		items = append(items, created_at)
+	}
+	if err := rows.Close(); err != nil {
+		return nil, err
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
+}
+
 const cancelOpen = `-- name: CancelOpen :many
 
 WITH gone AS (
@@ -516,6 +579,45 @@ func (q *Queries) ResumeLane(ctx context.Context, db DBTX, arg ResumeLaneParams)
 			return nil, err
 		}
 		items = append(items, paused_at)
+	}
+	if err := rows.Close(); err != nil {
+		return nil, err
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
+}
+
+const revokeCredential = `-- name: RevokeCredential :many
+UPDATE outbox.credential AS c
+SET revoked_at = clock_timestamp(), revoked_by = $1::text, revoked_for = $2::text
+WHERE c.name = $3::text
+    AND c.revoked_at = '9999-12-31 00:00:00+00'
+RETURNING c.revoked_at
+`
+
+type RevokeCredentialParams struct {
+	Actor  string
+	Reason string
+	Name   string
+}
+
+// RevokeCredential shuts a named worker out; no row comes back when there is none that is let in. Who did it and why stands in the row itself.
+// Guard: exact name, not revoked. Index: credential_pkey. Locks: the row.
+func (q *Queries) RevokeCredential(ctx context.Context, db DBTX, arg RevokeCredentialParams) ([]time.Time, error) {
+	rows, err := db.QueryContext(ctx, revokeCredential, arg.Actor, arg.Reason, arg.Name)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	var items []time.Time
+	for rows.Next() {
+		var revoked_at time.Time
+		if err := rows.Scan(&revoked_at); err != nil {
+			return nil, err
+		}
+		items = append(items, revoked_at)
 	}
 	if err := rows.Close(); err != nil {
 		return nil, err

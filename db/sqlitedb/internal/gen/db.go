@@ -24,6 +24,12 @@ func New(db DBTX) *Queries {
 func Prepare(ctx context.Context, db DBTX) (*Queries, error) {
 	q := Queries{db: db}
 	var err error
+	if q.addCredentialStmt, err = db.PrepareContext(ctx, addCredential); err != nil {
+		return nil, fmt.Errorf("error preparing query AddCredential: %w", err)
+	}
+	if q.addCredentialScopeStmt, err = db.PrepareContext(ctx, addCredentialScope); err != nil {
+		return nil, fmt.Errorf("error preparing query AddCredentialScope: %w", err)
+	}
 	if q.adoptStreamStmt, err = db.PrepareContext(ctx, adoptStream); err != nil {
 		return nil, fmt.Errorf("error preparing query AdoptStream: %w", err)
 	}
@@ -75,6 +81,9 @@ func Prepare(ctx context.Context, db DBTX) (*Queries, error) {
 	if q.findClaimsStmt, err = db.PrepareContext(ctx, findClaims); err != nil {
 		return nil, fmt.Errorf("error preparing query FindClaims: %w", err)
 	}
+	if q.findCredentialStmt, err = db.PrepareContext(ctx, findCredential); err != nil {
+		return nil, fmt.Errorf("error preparing query FindCredential: %w", err)
+	}
 	if q.findEventsStmt, err = db.PrepareContext(ctx, findEvents); err != nil {
 		return nil, fmt.Errorf("error preparing query FindEvents: %w", err)
 	}
@@ -110,6 +119,9 @@ func Prepare(ctx context.Context, db DBTX) (*Queries, error) {
 	}
 	if q.leaseSuccessorsPickStmt, err = db.PrepareContext(ctx, leaseSuccessorsPick); err != nil {
 		return nil, fmt.Errorf("error preparing query LeaseSuccessorsPick: %w", err)
+	}
+	if q.listCredentialsStmt, err = db.PrepareContext(ctx, listCredentials); err != nil {
+		return nil, fmt.Errorf("error preparing query ListCredentials: %w", err)
 	}
 	if q.listDeliveredStmt, err = db.PrepareContext(ctx, listDelivered); err != nil {
 		return nil, fmt.Errorf("error preparing query ListDelivered: %w", err)
@@ -276,6 +288,9 @@ func Prepare(ctx context.Context, db DBTX) (*Queries, error) {
 	if q.resumeLaneStmt, err = db.PrepareContext(ctx, resumeLane); err != nil {
 		return nil, fmt.Errorf("error preparing query ResumeLane: %w", err)
 	}
+	if q.revokeCredentialStmt, err = db.PrepareContext(ctx, revokeCredential); err != nil {
+		return nil, fmt.Errorf("error preparing query RevokeCredential: %w", err)
+	}
 	if q.saveReaderNewStmt, err = db.PrepareContext(ctx, saveReaderNew); err != nil {
 		return nil, fmt.Errorf("error preparing query SaveReaderNew: %w", err)
 	}
@@ -323,6 +338,16 @@ func Prepare(ctx context.Context, db DBTX) (*Queries, error) {
 
 func (q *Queries) Close() error {
 	var err error
+	if q.addCredentialStmt != nil {
+		if cerr := q.addCredentialStmt.Close(); cerr != nil {
+			err = fmt.Errorf("error closing addCredentialStmt: %w", cerr)
+		}
+	}
+	if q.addCredentialScopeStmt != nil {
+		if cerr := q.addCredentialScopeStmt.Close(); cerr != nil {
+			err = fmt.Errorf("error closing addCredentialScopeStmt: %w", cerr)
+		}
+	}
 	if q.adoptStreamStmt != nil {
 		if cerr := q.adoptStreamStmt.Close(); cerr != nil {
 			err = fmt.Errorf("error closing adoptStreamStmt: %w", cerr)
@@ -408,6 +433,11 @@ func (q *Queries) Close() error {
 			err = fmt.Errorf("error closing findClaimsStmt: %w", cerr)
 		}
 	}
+	if q.findCredentialStmt != nil {
+		if cerr := q.findCredentialStmt.Close(); cerr != nil {
+			err = fmt.Errorf("error closing findCredentialStmt: %w", cerr)
+		}
+	}
 	if q.findEventsStmt != nil {
 		if cerr := q.findEventsStmt.Close(); cerr != nil {
 			err = fmt.Errorf("error closing findEventsStmt: %w", cerr)
@@ -466,6 +496,11 @@ func (q *Queries) Close() error {
 	if q.leaseSuccessorsPickStmt != nil {
 		if cerr := q.leaseSuccessorsPickStmt.Close(); cerr != nil {
 			err = fmt.Errorf("error closing leaseSuccessorsPickStmt: %w", cerr)
+		}
+	}
+	if q.listCredentialsStmt != nil {
+		if cerr := q.listCredentialsStmt.Close(); cerr != nil {
+			err = fmt.Errorf("error closing listCredentialsStmt: %w", cerr)
 		}
 	}
 	if q.listDeliveredStmt != nil {
@@ -743,6 +778,11 @@ func (q *Queries) Close() error {
 			err = fmt.Errorf("error closing resumeLaneStmt: %w", cerr)
 		}
 	}
+	if q.revokeCredentialStmt != nil {
+		if cerr := q.revokeCredentialStmt.Close(); cerr != nil {
+			err = fmt.Errorf("error closing revokeCredentialStmt: %w", cerr)
+		}
+	}
 	if q.saveReaderNewStmt != nil {
 		if cerr := q.saveReaderNewStmt.Close(); cerr != nil {
 			err = fmt.Errorf("error closing saveReaderNewStmt: %w", cerr)
@@ -852,6 +892,8 @@ func (q *Queries) queryRow(ctx context.Context, stmt *sql.Stmt, query string, ar
 type Queries struct {
 	db                       DBTX
 	tx                       *sql.Tx
+	addCredentialStmt        *sql.Stmt
+	addCredentialScopeStmt   *sql.Stmt
 	adoptStreamStmt          *sql.Stmt
 	appendEventStmt          *sql.Stmt
 	auditMessagesStmt        *sql.Stmt
@@ -869,6 +911,7 @@ type Queries struct {
 	enqueueMessageStmt       *sql.Stmt
 	expireUnleasedSeeStmt    *sql.Stmt
 	findClaimsStmt           *sql.Stmt
+	findCredentialStmt       *sql.Stmt
 	findEventsStmt           *sql.Stmt
 	findFatesStmt            *sql.Stmt
 	findKeysStmt             *sql.Stmt
@@ -881,6 +924,7 @@ type Queries struct {
 	leaseOrderStmt           *sql.Stmt
 	leaseReadStmt            *sql.Stmt
 	leaseSuccessorsPickStmt  *sql.Stmt
+	listCredentialsStmt      *sql.Stmt
 	listDeliveredStmt        *sql.Stmt
 	listDeliveredBoundStmt   *sql.Stmt
 	listHeadsStmt            *sql.Stmt
@@ -936,6 +980,7 @@ type Queries struct {
 	replayDeadPickStmt       *sql.Stmt
 	resolveRetryAgainStmt    *sql.Stmt
 	resumeLaneStmt           *sql.Stmt
+	revokeCredentialStmt     *sql.Stmt
 	saveReaderNewStmt        *sql.Stmt
 	saveReaderOnStmt         *sql.Stmt
 	settleAgainStmt          *sql.Stmt
@@ -956,6 +1001,8 @@ func (q *Queries) WithTx(tx *sql.Tx) *Queries {
 	return &Queries{
 		db:                       tx,
 		tx:                       tx,
+		addCredentialStmt:        q.addCredentialStmt,
+		addCredentialScopeStmt:   q.addCredentialScopeStmt,
 		adoptStreamStmt:          q.adoptStreamStmt,
 		appendEventStmt:          q.appendEventStmt,
 		auditMessagesStmt:        q.auditMessagesStmt,
@@ -973,6 +1020,7 @@ func (q *Queries) WithTx(tx *sql.Tx) *Queries {
 		enqueueMessageStmt:       q.enqueueMessageStmt,
 		expireUnleasedSeeStmt:    q.expireUnleasedSeeStmt,
 		findClaimsStmt:           q.findClaimsStmt,
+		findCredentialStmt:       q.findCredentialStmt,
 		findEventsStmt:           q.findEventsStmt,
 		findFatesStmt:            q.findFatesStmt,
 		findKeysStmt:             q.findKeysStmt,
@@ -985,6 +1033,7 @@ func (q *Queries) WithTx(tx *sql.Tx) *Queries {
 		leaseOrderStmt:           q.leaseOrderStmt,
 		leaseReadStmt:            q.leaseReadStmt,
 		leaseSuccessorsPickStmt:  q.leaseSuccessorsPickStmt,
+		listCredentialsStmt:      q.listCredentialsStmt,
 		listDeliveredStmt:        q.listDeliveredStmt,
 		listDeliveredBoundStmt:   q.listDeliveredBoundStmt,
 		listHeadsStmt:            q.listHeadsStmt,
@@ -1040,6 +1089,7 @@ func (q *Queries) WithTx(tx *sql.Tx) *Queries {
 		replayDeadPickStmt:       q.replayDeadPickStmt,
 		resolveRetryAgainStmt:    q.resolveRetryAgainStmt,
 		resumeLaneStmt:           q.resumeLaneStmt,
+		revokeCredentialStmt:     q.revokeCredentialStmt,
 		saveReaderNewStmt:        q.saveReaderNewStmt,
 		saveReaderOnStmt:         q.saveReaderOnStmt,
 		settleAgainStmt:          q.settleAgainStmt,

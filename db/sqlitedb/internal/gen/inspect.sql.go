@@ -264,6 +264,65 @@ func (q *Queries) CountUndelivered(ctx context.Context, arg CountUndeliveredPara
 	return items, nil
 }
 
+const listCredentials = `-- name: ListCredentials :many
+SELECT c.name, c.created_at, c.created_by, c.created_for, c.revoked_at, c.revoked_by, c.revoked_for, s.consumer, s.tenant
+FROM outbox_credential AS c
+INNER JOIN outbox_credential_scope AS s ON s.name = c.name
+ORDER BY c.name, s.consumer, s.tenant
+LIMIT CAST(?1 AS INTEGER)
+`
+
+type ListCredentialsParams struct {
+	MaxRows int64
+}
+
+type ListCredentialsRow struct {
+	Name       string
+	CreatedAt  int64
+	CreatedBy  string
+	CreatedFor string
+	RevokedAt  int64
+	RevokedBy  string
+	RevokedFor string
+	Consumer   string
+	Tenant     string
+}
+
+// ListCredentials lists named workers without what they are verified by, a row for each consumer and tenant that one is let in for.
+// Guard: none. Index: credential_pkey, credential_scope_pkey (the tables are small). Locks: none.
+func (q *Queries) ListCredentials(ctx context.Context, arg ListCredentialsParams) ([]ListCredentialsRow, error) {
+	rows, err := q.query(ctx, q.listCredentialsStmt, listCredentials, arg.MaxRows)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	var items []ListCredentialsRow
+	for rows.Next() {
+		var i ListCredentialsRow
+		if err := rows.Scan(
+			&i.Name,
+			&i.CreatedAt,
+			&i.CreatedBy,
+			&i.CreatedFor,
+			&i.RevokedAt,
+			&i.RevokedBy,
+			&i.RevokedFor,
+			&i.Consumer,
+			&i.Tenant,
+		); err != nil {
+			return nil, err
+		}
+		items = append(items, i)
+	}
+	if err := rows.Close(); err != nil {
+		return nil, err
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
+}
+
 const listDelivered = `-- name: ListDelivered :many
 SELECT
     s.message_id AS id, m.tenant, m.consumer, m.target, m.kind, m.key, m.order_key, CAST(s.outcome AS TEXT) AS state,

@@ -9,6 +9,76 @@ import (
 	"context"
 )
 
+const addCredential = `-- name: AddCredential :many
+INSERT INTO outbox_credential (name, salt, hash, iterations, created_by, created_for, created_at)
+VALUES (
+    ?1, ?2, ?3, ?4, ?5, ?6, ?7
+)
+ON CONFLICT (name) DO NOTHING
+RETURNING created_at
+`
+
+type AddCredentialParams struct {
+	Name       string
+	Salt       []byte
+	Hash       []byte
+	Iterations int64
+	Actor      string
+	Reason     string
+	Now        int64
+}
+
+// AddCredential lets a named worker in; no row comes back when the name was given before, be it to one that is revoked.
+// Guard: the primary key. Index: credential_pkey. Locks: none beside the write lock.
+func (q *Queries) AddCredential(ctx context.Context, arg AddCredentialParams) ([]int64, error) {
+	rows, err := q.query(ctx, q.addCredentialStmt, addCredential,
+		arg.Name,
+		arg.Salt,
+		arg.Hash,
+		arg.Iterations,
+		arg.Actor,
+		arg.Reason,
+		arg.Now,
+	)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	var items []int64
+	for rows.Next() {
+		var created_at int64
+		if err := rows.Scan(&created_at); err != nil {
+			return nil, err
+		}
+		items = append(items, created_at)
+	}
+	if err := rows.Close(); err != nil {
+		return nil, err
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
+}
+
+const addCredentialScope = `-- name: AddCredentialScope :exec
+INSERT INTO outbox_credential_scope (name, consumer, tenant)
+SELECT CAST(?1 AS TEXT), g.value ->> '$.consumer', g.value ->> '$.tenant'
+FROM json_each(CAST(?2 AS TEXT)) AS g
+`
+
+type AddCredentialScopeParams struct {
+	Name  string
+	Given string
+}
+
+// AddCredentialScope says which consumers and tenants a named worker is let in for, each {consumer, tenant}.
+// Guard: the caller's. Index: credential_scope_pkey. Locks: none beside the write lock.
+func (q *Queries) AddCredentialScope(ctx context.Context, arg AddCredentialScopeParams) error {
+	_, err := q.exec(ctx, q.addCredentialScopeStmt, addCredentialScope, arg.Name, arg.Given)
+	return err
+}
+
 const operateAudit = `-- name: OperateAudit :exec
 INSERT INTO outbox_audit (message_id, at, action, tenant, actor, reason, detail)
 SELECT
@@ -381,6 +451,51 @@ func (q *Queries) ResumeLane(ctx context.Context, arg ResumeLaneParams) ([]int64
 			return nil, err
 		}
 		items = append(items, paused_at)
+	}
+	if err := rows.Close(); err != nil {
+		return nil, err
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
+}
+
+const revokeCredential = `-- name: RevokeCredential :many
+UPDATE outbox_credential
+SET revoked_at = CAST(?1 AS INTEGER), revoked_by = CAST(?2 AS TEXT), revoked_for = CAST(?3 AS TEXT)
+WHERE name = CAST(?4 AS TEXT)
+    AND revoked_at = 253402214400000000
+RETURNING revoked_at
+`
+
+type RevokeCredentialParams struct {
+	Now    int64
+	Actor  string
+	Reason string
+	Name   string
+}
+
+// RevokeCredential shuts a named worker out; no row comes back when there is none that is let in.
+// Guard: exact name, not revoked. Index: credential_pkey. Locks: none beside the write lock.
+func (q *Queries) RevokeCredential(ctx context.Context, arg RevokeCredentialParams) ([]int64, error) {
+	rows, err := q.query(ctx, q.revokeCredentialStmt, revokeCredential,
+		arg.Now,
+		arg.Actor,
+		arg.Reason,
+		arg.Name,
+	)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	var items []int64
+	for rows.Next() {
+		var revoked_at int64
+		if err := rows.Scan(&revoked_at); err != nil {
+			return nil, err
+		}
+		items = append(items, revoked_at)
 	}
 	if err := rows.Close(); err != nil {
 		return nil, err

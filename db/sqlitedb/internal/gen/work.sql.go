@@ -27,6 +27,59 @@ func (q *Queries) BecomeWriter(ctx context.Context) error {
 	return err
 }
 
+const findCredential = `-- name: FindCredential :many
+SELECT
+    c.salt, c.hash, CAST(c.iterations AS INT32) AS iterations, CAST(c.revoked_at <> 253402214400000000 AS BOOLEAN) AS revoked, s.consumer, s.tenant
+FROM outbox_credential AS c
+CROSS JOIN outbox_credential_scope AS s ON s.name = c.name
+WHERE c.name = CAST(?1 AS TEXT)
+`
+
+type FindCredentialParams struct {
+	Name string
+}
+
+type FindCredentialRow struct {
+	Salt       []byte
+	Hash       []byte
+	Iterations int32
+	Revoked    bool
+	Consumer   string
+	Tenant     string
+}
+
+// FindCredential reads what a named worker is verified by, a row for each consumer and tenant that it is let in for; none comes back for a name
+// that nobody has. Guard: exact name. Index: credential_pkey, credential_scope_pkey. Locks: none.
+func (q *Queries) FindCredential(ctx context.Context, arg FindCredentialParams) ([]FindCredentialRow, error) {
+	rows, err := q.query(ctx, q.findCredentialStmt, findCredential, arg.Name)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	var items []FindCredentialRow
+	for rows.Next() {
+		var i FindCredentialRow
+		if err := rows.Scan(
+			&i.Salt,
+			&i.Hash,
+			&i.Iterations,
+			&i.Revoked,
+			&i.Consumer,
+			&i.Tenant,
+		); err != nil {
+			return nil, err
+		}
+		items = append(items, i)
+	}
+	if err := rows.Close(); err != nil {
+		return nil, err
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
+}
+
 const readClock = `-- name: ReadClock :one
 SELECT CAST(ROUND(unixepoch('subsec') * 1000) AS INTEGER) * 1000 AS now
 `
