@@ -14,6 +14,7 @@ import (
 
 	"github.com/fencepost-go/fencepost/internal/pgtest"
 	"github.com/fencepost-go/fencepost/outbox"
+	"github.com/fencepost-go/fencepost/webhook"
 )
 
 // What the id of the examples stands for: a message that the command can do something about.
@@ -69,6 +70,8 @@ func tryExample(t *testing.T, cmd *cobra.Command, dsn, stdin, line string) {
 			arg = pgtest.New(t)
 		case strings.HasSuffix(arg, ".ndjson"):
 			arg = inputFile(t, `{"consumer": "shop", "target": "bank", "kind": "charge", "key": "order-77", "payload": {"sku": 7}}`)
+		case strings.HasSuffix(arg, ".secret"):
+			arg = inputFile(t, webhook.NewSecret().Reveal())
 		}
 		args = append(args, arg)
 	}

@@ -31,14 +31,18 @@ type opening struct {
 	lease   time.Duration
 	secrets []string            // texts that must not get out
 	redact  func(string) string // takes them out of a text
+
+	timeout          time.Duration // of one message; 0 is the way's own
+	unknownOnTimeout bool
 }
 
 // A performer is a way that is ready.
 type performer struct {
-	do     func(context.Context, outbox.Message) (string, error)
-	grace  time.Duration   // it needs to end
-	broken <-chan struct{} // closed when it cannot go on
-	close  func()
+	do       func(context.Context, outbox.Message) (string, error)
+	grace    time.Duration   // it needs to end
+	timesOut bool            // it sees to the timeout itself
+	broken   <-chan struct{} // closed when it cannot go on
+	close    func()
 }
 
 // working is a sender of one consumer.
@@ -55,13 +59,14 @@ type working struct {
 }
 
 func newWork() *cobra.Command {
-	w := working{ways: []way{&executing{}}}
+	w := working{ways: []way{&executing{}, &posting{}}}
 	cmd := &cobra.Command{
-		Use:   "work --consumer C --target T --kind K --exec COMMAND [ARGS…]",
-		Short: "Perform messages by a command, for services in any language",
-		Long: `Perform the messages of a consumer, until Ctrl-C or SIGTERM: lease those that are due, run the command for each, settle
-what came of it. With --exec all that follows is the command and its arguments, so it comes last. The payload is on the
-command's standard input, the rest of the message in FENCEPOST_KEY, FENCEPOST_KIND, FENCEPOST_EPOCH and further variables
+		Use:   "work --consumer C --target T --kind K {--exec COMMAND [ARGS…] | --post URL}",
+		Short: "Perform messages by a command or a webhook, for services in any language",
+		Long: `Perform the messages of a consumer, until Ctrl-C or SIGTERM: lease those that are due, run a command or post a webhook for
+each, settle what came of it.
+
+With --exec all that follows is the command and its arguments, so it comes last. The payload is on the command's standard input, the rest of the message in FENCEPOST_KEY, FENCEPOST_KIND, FENCEPOST_EPOCH and further variables
 (docs/sidecar.md has them all). Its exit code says what came of the message:
 
   0        delivered
@@ -74,11 +79,18 @@ or paused, --timeout over or the worker told to stop, the command's process grou
 SIGKILL. It inherits the environment but for what may hold the worker's credentials: the variables FENCEPOST_… and PG…,
 DATABASE_URL, and each that holds the connection string or its password.
 
+With --post the payload is posted to the URL, byte for byte, signed by the Standard Webhooks specification (docs/webhooks.md);
+webhook-id is the same at every attempt. What signs is in --secret-file or in ` + secretVariable + `, never on the command
+line. A 2xx is delivered, 410 moot, 429 and 5xx are tried again, other 4xx permanent; --status changes that. No connection
+spends no attempt. Addresses that are not public are refused: --allow 127.0.0.1 opens the machine's own.
+
 A line for each message that was settled is printed on stdout, with --json a JSON object; with --once, in the end, the
 counts. What is wrong is logged on stderr.`,
 		Example: `  fencepost work --consumer shop --target warehouse --kind ship --exec sh ship.sh --express
   fencepost work --consumer shop --target bank --kind charge --kind refund --slots 4 --timeout 1m --exec env LANG=C ./charge
-  fencepost work --consumer shop --target warehouse --kind ship --once --json --exec sh ship.sh`,
+  fencepost work --consumer shop --target warehouse --kind ship --once --json --exec sh ship.sh
+  fencepost work --consumer shop --target crm --kind push --secret-file crm.secret --post https://crm.example/hooks --https-only
+  fencepost work --consumer shop --target web --kind push --secret-file crm.secret --post http://127.0.0.1:9/push --allow 127.0.0.1`,
 		ValidArgsFunction: cobra.FixedCompletions(nil, cobra.ShellCompDirectiveDefault),
 		RunE:              w.run,
 	}
@@ -96,7 +108,7 @@ counts. What is wrong is logged on stderr.`,
 	flags.Var(durationFlag{&w.config.Poll, 100 * time.Millisecond, time.Hour}, "poll", "how often to look for due messages")
 	flags.Var(durationFlag{&w.config.Drain, time.Millisecond, time.Hour}, "drain",
 		"how long a stop waits before it ends what runs (default 10s or the lease, whichever is less)")
-	flags.Var(durationFlag{&w.handler.Timeout, time.Millisecond, 12 * time.Hour}, "timeout", "how long performing a message may take (default no limit)")
+	flags.Var(durationFlag{&w.handler.Timeout, time.Millisecond, 12 * time.Hour}, "timeout", "how long performing a message may take (default no limit; with --post 20s, at most 1h)")
 	flags.BoolVar(&w.handler.UnknownOnTimeout, "unknown-on-timeout", false, "after a timeout the outcome is unknown: the message is parked, not tried again")
 	flags.BoolVar(&w.config.Listen, "listen", false, "be woken by notifications, over a connection of its own")
 	flags.Var(textFlag{&w.config.Name}, "name", "the worker's name for operators (default the host's)")
@@ -117,7 +129,7 @@ func (w *working) run(cmd *cobra.Command, args []string) error {
 		return err
 	}
 	redact := redactor(secrets)
-	by, err := way.open(opening{args: args, lease: w.config.Lease, secrets: secrets, redact: redact})
+	by, err := way.open(opening{args, w.config.Lease, secrets, redact, w.handler.Timeout, w.handler.UnknownOnTimeout})
 	if err != nil {
 		return err
 	}
@@ -177,8 +189,6 @@ func (w *working) check() (way, error) {
 		return nil, usagef("--consumer, --target and --kind are required")
 	case len(chosen) != 1:
 		return nil, usagef("give one of %s, which says how messages are performed", strings.Join(names, ", "))
-	case w.handler.UnknownOnTimeout && w.handler.Timeout == 0:
-		return nil, usagef("--unknown-on-timeout needs --timeout")
 	default:
 		return chosen[0], nil
 	}
@@ -195,6 +205,9 @@ func (w *working) sender(box *outbox.Box, by performer) (*sender.Sender, error) 
 	config.Handlers = sender.Handlers{}
 	for _, kind := range w.kinds {
 		handler := w.handler
+		if by.timesOut {
+			handler.Timeout, handler.UnknownOnTimeout = 0, false
+		}
 		handler.DoResult = by.do
 		config.Handlers[kind] = handler
 	}

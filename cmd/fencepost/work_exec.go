@@ -34,6 +34,8 @@ func (e *executing) open(o opening) (performer, error) {
 	switch {
 	case len(o.args) == 0:
 		return performer{}, usagef("--exec needs a command after it")
+	case o.unknownOnTimeout && o.timeout == 0:
+		return performer{}, usagef("--unknown-on-timeout needs --timeout")
 	case slices.ContainsFunc(e.passed, sidecar.Reserved):
 		return performer{}, usagef("--pass-env takes none of fencepost's own variables: they are not for the command")
 	}

@@ -68,29 +68,35 @@ func TestWorkEndsGroups(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
+	lose := func(t *testing.T, f fixture) {
+		pause(t, f, outbox.PauseLeasing) // lest it be leased again
+		if n, err := f.box.ReleaseWorker(t.Context(), outbox.AllTenants, "pod-7", operator); n != 1 || err != nil {
+			t.Fatal(n, err)
+		}
+	}
+	cancel := func(t *testing.T, f fixture) {
+		if _, err := f.box.Cancel(t.Context(), outbox.AllTenants, []int64{1}, operator); err != nil {
+			t.Fatal(err)
+		}
+	}
+	server := func(t *testing.T) fixture { return openFixture(t, pgtest.New(t)) }
 	for name, test := range map[string]struct {
+		open  func(*testing.T) fixture
 		end   func(*testing.T, fixture)
 		flags []string
 		want  string // in the list of all that is not delivered
 	}{
-		"lease loss": {func(t *testing.T, f fixture) {
-			pause(t, f, outbox.PauseLeasing) // lest it be leased again
-			if n, err := f.box.ReleaseWorker(t.Context(), outbox.AllTenants, "pod-7", operator); n != 1 || err != nil {
-				t.Fatal(n, err)
-			}
-		}, nil, "pending 1"},
-		"cancel": {func(t *testing.T, f fixture) {
-			if _, err := f.box.Cancel(t.Context(), outbox.AllTenants, []int64{1}, operator); err != nil {
-				t.Fatal(err)
-			}
-		}, nil, "cancelled 1"},
-		"pause":   {func(t *testing.T, f fixture) { pause(t, f, outbox.PauseCancel) }, nil, "pending 0"},
-		"timeout": {func(*testing.T, fixture) {}, []string{"--timeout", "3s"}, "pending 1"},
-		"unknown": {func(*testing.T, fixture) {}, []string{"--timeout", "3s", "--unknown-on-timeout"}, "parked 1"},
+		"lease loss":               {openFileFixture, lose, nil, "pending 1"},
+		"lease loss on PostgreSQL": {server, lose, nil, "pending 1"},
+		"cancel":                   {openFileFixture, cancel, nil, "cancelled 1"},
+		"cancel on PostgreSQL":     {server, cancel, nil, "cancelled 1"},
+		"pause":                    {openFileFixture, func(t *testing.T, f fixture) { pause(t, f, outbox.PauseCancel) }, nil, "pending 0"},
+		"timeout":                  {openFileFixture, func(*testing.T, fixture) {}, []string{"--timeout", "3s"}, "pending 1"},
+		"unknown":                  {openFileFixture, func(*testing.T, fixture) {}, []string{"--timeout", "3s", "--unknown-on-timeout"}, "parked 1"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			f, path := openFileFixture(t), fifo(t)
+			f, path := test.open(t), fifo(t)
 			f.enqueue(t, outbox.Effect{Kind: "load", Key: "order-1"})
 			ctx, stop := context.WithCancel(t.Context())
 			defer stop()
