@@ -12,6 +12,7 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/fencepost-go/fencepost/db/pgxdb"
+	"github.com/fencepost-go/fencepost/internal/pgserver"
 	"github.com/fencepost-go/fencepost/internal/pgtest"
 	"github.com/fencepost-go/fencepost/outbox"
 	"github.com/fencepost-go/fencepost/sender"
@@ -118,8 +119,13 @@ func (c counter) orders() (n int) {
 func TestEnqueueFromPsql(t *testing.T) {
 	t.Parallel()
 	c := newCounter(t)
+	dir, err := pgtest.Binaries()
+	if err != nil {
+		t.Fatal(err)
+	}
+	program := pgtest.Program(t, "postgresql-client", `"brew install libpq" on macOS`, filepath.Join(dir, "psql"), "psql")
 	psql := func(script string) (string, bool) {
-		return c.run(script, nil, psqlBinary(t), "-X", "-v", "ON_ERROR_STOP=1", c.dsn)
+		return c.run(script, nil, program, "-X", "-v", "ON_ERROR_STOP=1", c.dsn)
 	}
 	script := c.block("sql")
 	table := strings.TrimSpace(c.block("text"))
@@ -188,22 +194,6 @@ func TestEnqueueFromNode(t *testing.T) {
 	}
 }
 
-// psqlBinary is the client beside the server's programs, or the one on the path.
-func psqlBinary(t *testing.T) string {
-	t.Helper()
-	dir, err := pgtest.Binaries()
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, name := range []string{filepath.Join(dir, "psql"), "psql"} {
-		if path, err := exec.LookPath(name); err == nil {
-			return path
-		}
-	}
-	t.Fatal(`found no psql; install it: "apt-get install postgresql-client" on Debian and Ubuntu, "brew install libpq" on macOS`)
-	return ""
-}
-
 // nodeWithClient finds Node and its client for PostgreSQL. Where npm is there it brings the client, once; else, as root on a Debian, both are
 // installed from its packages.
 func nodeWithClient(t *testing.T) (node string, env []string) {
@@ -223,20 +213,18 @@ func nodeWithClient(t *testing.T) (node string, env []string) {
 		check.Env = append(os.Environ(), env...)
 		return check.Run() == nil
 	}
-	install := func(program string, args ...string) {
-		cmd := exec.CommandContext(t.Context(), program, args...)
-		cmd.Stdout, cmd.Stderr = os.Stderr, os.Stderr
-		if err := cmd.Run(); err != nil {
-			t.Fatalf("install Node's client for PostgreSQL: %v", err)
-		}
-	}
 	if find() {
 		return node, env
 	}
 	if npm, err := exec.LookPath("npm"); err == nil && node != "" {
-		install(npm, "install", "--prefix", cache, "--no-audit", "--no-fund", "--no-package-lock", "--loglevel=error", "pg@8")
-	} else if _, err := exec.LookPath("apt-get"); err == nil && os.Geteuid() == 0 {
-		install("sh", "internal/pgserver/install.sh", "node-pg")
+		cmd := exec.CommandContext(t.Context(), npm, "install", "--prefix", cache, "--no-audit", "--no-fund", "--no-package-lock", "--loglevel=error", "pg@8")
+		if out, err := cmd.CombinedOutput(); err != nil {
+			t.Fatalf("npm install pg: %v\n%s", err, out)
+		}
+	} else if pgserver.CanInstall() {
+		if err := pgserver.Install(t.Context(), "node-pg"); err != nil {
+			t.Fatal(err)
+		}
 	}
 	if !find() {
 		t.Fatal(`found no Node with its client for PostgreSQL; install them: "apt-get install node-pg" on Debian and Ubuntu, or Node and "npm install pg"`)

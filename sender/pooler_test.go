@@ -10,6 +10,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/fencepost-go/fencepost/internal/pgtest"
 )
 
 // poolerGuard runs a pooler until its input ends, which it does however the test ends.
@@ -49,7 +51,8 @@ ignore_startup_parameters = extra_float_digits
 	if err := os.WriteFile(config, []byte(text), 0o644); err != nil {
 		t.Fatal(err)
 	}
-	args := []string{"-c", poolerGuard, poolerBinary(t), "-q"}
+	program := pgtest.Program(t, "pgbouncer", `"brew install pgbouncer" on macOS`, "pgbouncer", "/usr/sbin/pgbouncer", "/opt/homebrew/bin/pgbouncer")
+	args := []string{"-c", poolerGuard, program, "-q"}
 	if os.Geteuid() == 0 { // which it refuses to be
 		args = append(args, "-u", "nobody")
 		for ; dir != os.TempDir() && dir != "/"; dir = filepath.Dir(dir) {
@@ -80,32 +83,4 @@ ignore_startup_parameters = extra_float_digits
 	}
 	server.Host = address.String()
 	return server.String()
-}
-
-// poolerBinary finds PgBouncer, and as root on a Debian installs it first.
-func poolerBinary(t *testing.T) string {
-	t.Helper()
-	find := func() string {
-		for _, name := range []string{"pgbouncer", "/usr/sbin/pgbouncer", "/opt/homebrew/bin/pgbouncer"} {
-			if path, err := exec.LookPath(name); err == nil {
-				return path
-			}
-		}
-		return ""
-	}
-	if path := find(); path != "" {
-		return path
-	}
-	if _, err := exec.LookPath("apt-get"); err == nil && os.Geteuid() == 0 {
-		install := exec.Command("sh", "../internal/pgserver/install.sh", "pgbouncer")
-		install.Stdout, install.Stderr = os.Stderr, os.Stderr
-		if err := install.Run(); err != nil {
-			t.Fatal("install PgBouncer: ", err)
-		}
-		if path := find(); path != "" {
-			return path
-		}
-	}
-	t.Fatal(`found no pgbouncer; install it: "apt-get install pgbouncer" on Debian and Ubuntu, "brew install pgbouncer" on macOS`)
-	return ""
 }

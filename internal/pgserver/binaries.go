@@ -62,19 +62,30 @@ func Binaries() (string, error) {
 // Ensure returns Binaries; where there are none and we are root on a Debian, it installs them first and says so.
 func Ensure(ctx context.Context) (string, error) {
 	dir, err := Binaries()
-	if !errors.Is(err, ErrNoBinaries) || os.Geteuid() != 0 {
+	if !errors.Is(err, ErrNoBinaries) || !CanInstall() {
 		return dir, err
 	}
-	if _, lookErr := exec.LookPath("apt-get"); lookErr != nil {
+	if err := Install(ctx); err != nil {
 		return "", err
 	}
-	fmt.Fprintf(os.Stderr, "found no PostgreSQL server binaries; installing them:\n%s", installScript)
-	install := exec.CommandContext(ctx, "sh", "-c", installScript)
+	return Binaries()
+}
+
+// CanInstall reports whether Install can: as root on a Debian.
+func CanInstall() bool {
+	_, err := exec.LookPath("apt-get")
+	return err == nil && os.Geteuid() == 0
+}
+
+// Install installs PostgreSQL and further packages of Debian, and says so.
+func Install(ctx context.Context, packages ...string) error {
+	fmt.Fprintf(os.Stderr, "installing PostgreSQL %s:\n%s", strings.Join(packages, " "), installScript)
+	install := exec.CommandContext(ctx, "sh", append([]string{"-c", installScript, "sh"}, packages...)...)
 	install.Stdout, install.Stderr = os.Stderr, os.Stderr
 	if err := install.Run(); err != nil {
-		return "", fmt.Errorf("install PostgreSQL: %w", err)
+		return fmt.Errorf("install PostgreSQL %s: %w", strings.Join(packages, " "), err)
 	}
-	return Binaries()
+	return nil
 }
 
 func complete(dir string) bool {
