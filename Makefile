@@ -7,8 +7,11 @@ EFFECTS      ?= 2000
 RAPID_CHECKS ?= 100
 
 SQLC        := CGO_ENABLED=0 $(GO) tool -modfile=tools/go.mod sqlc
-STATICCHECK := $(GO) tool -modfile=tools/go.mod staticcheck
-MODULES     := $(dir $(wildcard go.mod tools/go.mod bench/go.mod proof/go.mod))
+MODULES     := $(dir $(wildcard go.mod tools/go.mod bench/go.mod proof/go.mod publish/*/go.mod))
+TESTED      := ./ $(filter publish/%,$(MODULES))
+
+# For each tested module, one go after the other.
+each = @for module in $(TESTED); do echo "go -C $$module $(1)"; $(2) $(GO) -C $$module $(1) || exit 1; done
 
 .DEFAULT_GOAL := help
 .PHONY: help generate freeze verify test test-full race property fuzz bench demo demo-postgres ci
@@ -28,17 +31,17 @@ verify: ## Check generated code, format, modules, vet, staticcheck and the proje
 	@files=$$(gofmt -l .); test -z "$$files" || { echo "gofmt would change: $$files"; exit 1; }
 	@for module in $(MODULES); do echo "go -C $$module mod tidy -diff"; $(GO) -C $$module mod tidy -diff || exit 1; done
 	@for module in $(filter-out tools/,$(MODULES)); do echo "go -C $$module vet ./..."; $(GO) -C $$module vet ./... || exit 1; done
-	$(STATICCHECK) ./...
+	$(call each,tool -modfile=$(CURDIR)/tools/go.mod staticcheck ./...)
 	$(GO) test -count=1 ./internal/rules
 
 test: ## Run all tests, big data at a tenth (at most 5 minutes)
-	$(GO) test -timeout 5m ./...
+	$(call each,test -timeout 5m ./...)
 
 test-full: ## Run all tests at their full sizes
-	FENCEPOST_FULL=1 $(GO) test -count=1 -timeout 60m ./...
+	$(call each,test -count=1 -timeout 60m ./...,FENCEPOST_FULL=1)
 
 race: ## Run all tests under the race detector
-	$(GO) test -race -timeout 15m ./...
+	$(call each,test -race -timeout 15m ./...)
 
 property: ## Run the state machine and the laws at length (RAPID_CHECKS=100)
 	RAPID_CHECKS=$(RAPID_CHECKS) $(GO) test -count=1 -timeout 15m ./property_test/...

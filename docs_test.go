@@ -51,7 +51,16 @@ var goBlock = regexp.MustCompile("(?s)```go\n(.*?)```")
 func TestSnippets(t *testing.T) {
 	t.Parallel()
 	program := strings.NewReplacer("package sqlitedb_test", "package main", "func Example()", "func main()")
-	compiled := readFile(t, "snippets_test.go") + readFile(t, "snippets_events_test.go") + readFile(t, "snippets_ledger_test.go") + readFile(t, "snippets_webhook_test.go") + readFile(t, "snippets_unix_test.go") + program.Replace(readFile(t, "db/sqlitedb/example_test.go"))
+	compiled := program.Replace(readFile(t, "db/sqlitedb/example_test.go"))
+	for _, pattern := range []string{"snippets*_test.go", "publish/*/snippets_test.go"} { // publishers are modules of their own, which the gate tests too
+		names, err := filepath.Glob(pattern)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, name := range names {
+			compiled += readFile(t, name)
+		}
+	}
 	for name, page := range pages(t) {
 		for _, block := range goBlock.FindAllStringSubmatch(page, -1) {
 			if !strings.Contains(compiled, block[1]) {

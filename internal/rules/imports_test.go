@@ -44,6 +44,7 @@ var onlyImports = map[string][]string{
 	"events/sse":     {"events", "outbox", "internal"},
 	"ledger":         {"outbox", "db", "internal"},
 	"webhook":        {"ledger", "outbox", "db", "internal"},
+	"publish":        {"outbox"},
 
 	"ledger/idempotency": {"ledger", "outbox", "db", "internal"},
 }
@@ -56,6 +57,7 @@ var onlyLinks = map[string][]string{
 	"outboxtest": nil,
 	"ledger":     nil,
 	"webhook":    nil,
+	"publish":    nil,
 	"metrics":    {"github.com/prometheus", "github.com/beorn7/perks", "github.com/cespare/xxhash", "github.com/munnerz/goautoneg", "golang.org/x/sys", "google.golang.org/protobuf"},
 	"tracing":    {"go.opentelemetry.io", "github.com/cespare/xxhash", "github.com/go-logr"},
 
@@ -98,6 +100,16 @@ func TestLinkedPackages(t *testing.T) {
 			if withinAny(linked, neverLinks[pkg.folder()]) {
 				t.Errorf("%s links %s", pkg.folder(), linked)
 			}
+		}
+	}
+}
+
+// A publisher is a module of its own, whose version and the library's are chosen apart: it stands on what is public.
+func TestPublishersImportNoInternals(t *testing.T) {
+	t.Parallel()
+	for name, source := range sourceFiles(t, ".go") {
+		if within(name, "publish") && bytes.Contains(source, []byte(`"`+module+`/internal/`)) {
+			t.Errorf("%s imports an internal package", name)
 		}
 	}
 }
