@@ -6,17 +6,18 @@ import (
 	"testing"
 	"time"
 
+	"github.com/fencepost-go/fencepost/bench/floor"
 	"github.com/fencepost-go/fencepost/db"
 )
 
-// The workload: one lane of messages that are due at once.
+// The workload of floor.sql.
 const (
-	consumer     = "billing-worker"
-	target       = "payments-api"
-	kind         = "charge.create"
+	consumer     = floor.Consumer
+	target       = floor.Target
+	kind         = floor.Kind
 	payloadSize  = 200
-	maxAge       = int64(24 * time.Hour / time.Microsecond)
-	leaseFor     = int64(30 * time.Second / time.Microsecond)
+	maxAge       = floor.MaxAge
+	leaseFor     = floor.Lease
 	longestLease = int64(db.LongestLease / time.Microsecond)
 
 	batch = 500
@@ -28,6 +29,17 @@ type contender interface {
 	enqueue(ctx context.Context, total, size int) error
 	// drain leases and settles in batches until nothing is due. It goes on where the last lease ended, as a sender does.
 	drain(ctx context.Context, size int) (drained int, err error)
+}
+
+// inServer is the floor.
+type inServer struct{}
+
+func (inServer) enqueue(ctx context.Context, total, size int) error {
+	return floor.Enqueue(ctx, server, total, size)
+}
+
+func (inServer) drain(ctx context.Context, size int) (drained int, err error) {
+	return floor.Drain(ctx, server, size)
 }
 
 // One message to a transaction: what a producer pays for an effect beside its own work.
@@ -48,7 +60,7 @@ func BenchmarkEnqueueMany(b *testing.B) {
 func BenchmarkLeaseSettle(b *testing.B) {
 	compare(b, 20_000, func(b *testing.B, c contender, messages int) time.Duration {
 		empty(b)
-		if err := (floor{}).enqueue(b.Context(), messages, batch); err != nil {
+		if err := floor.Enqueue(b.Context(), server, messages, batch); err != nil {
 			b.Fatal(err)
 		}
 		return timed(b, func() error {
@@ -74,12 +86,12 @@ func compare(b *testing.B, messages int, run func(b *testing.B, c contender, mes
 		b.Run(driver.name, func(b *testing.B) {
 			client := driver.open(b)
 			// The first runs pay for the plans.
-			run(b, floor{}, messages)
+			run(b, inServer{}, messages)
 			run(b, client, messages)
 			var rates, floors, shares []float64
 			for b.Loop() {
 				for range rounds {
-					lowest := run(b, floor{}, messages)
+					lowest := run(b, inServer{}, messages)
 					taken := run(b, client, messages)
 					rates = append(rates, float64(messages)/taken.Seconds())
 					floors = append(floors, float64(messages)/lowest.Seconds())

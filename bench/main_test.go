@@ -10,6 +10,7 @@ import (
 
 	_ "github.com/jackc/pgx/v5/stdlib"
 
+	"github.com/fencepost-go/fencepost/bench/floor"
 	"github.com/fencepost-go/fencepost/internal/pgserver"
 	"github.com/fencepost-go/fencepost/schema"
 )
@@ -61,7 +62,7 @@ func run(m *testing.M) (code int, err error) {
 			return 0, err
 		}
 	}
-	if err := createFloor(ctx); err != nil {
+	if err := floor.Create(ctx, server, payloadSize); err != nil {
 		return 0, err
 	}
 	return m.Run(), nil
