@@ -29,6 +29,8 @@ type Config struct {
 	MaxPayload int
 	// Kinds, when set, are the only kinds Enqueue accepts.
 	Kinds []string
+	// RequireCredential refuses to lease without the Identity of a verified Credential: ErrUnidentified, before any statement.
+	RequireCredential bool
 	// Redact rewrites error texts and handler results before they are stored and logged, to take secrets out. If it panics or ends its
 	// goroutine, the text is not stored. An Observer sees an Outcome as the handler gave it.
 	Redact func(text string) string
@@ -50,6 +52,8 @@ type Box struct {
 	observer   *Observer
 	log        *slog.Logger
 	committed  flags
+
+	requireCredential bool
 }
 
 var _ db.Committer = (*Box)(nil)
@@ -88,6 +92,8 @@ func New(store db.Store, config Config) (*Box, error) {
 		observer:   observer,
 		log:        slog.New(guardedLog{logger.Handler(), observer}),
 		committed:  flags{all: map[chan struct{}]struct{}{}},
+
+		requireCredential: config.RequireCredential,
 	}, nil
 }
 

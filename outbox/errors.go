@@ -20,6 +20,10 @@ var (
 	ErrSchemaTooOld = errors.New("schema is too old")
 	// ErrSchemaTooNew: the tables are newer than this program works with. Not retryable; run a newer program.
 	ErrSchemaTooNew = errors.New("schema is too new")
+	// ErrUnidentified: the box requires a credential and none was given, or no worker has that name and secret. Not retryable.
+	ErrUnidentified = errors.New("worker is not identified")
+	// ErrNotPermitted: the worker's credential is not for this consumer or tenant, which the error names. Not retryable.
+	ErrNotPermitted = errors.New("worker is not permitted")
 )
 
 // Causes of a handler's context and of a Renewal. None of them says that the effect failed.
@@ -32,6 +36,9 @@ var (
 	ErrPaused = errors.New("lane paused")
 	// ErrStopping: the sender stops and could wait no longer. The message is given back and will be performed again.
 	ErrStopping = errors.New("sender stopping")
+	// ErrRevoked: the worker's credential was revoked. The message is given back and will be performed by another worker. It is also the error of
+	// calls under such a credential; not retryable.
+	ErrRevoked = errors.New("worker revoked")
 )
 
 // An InvalidError names one refused argument; it is ErrInvalid. A call reports every problem at once: errors.As finds the first, the

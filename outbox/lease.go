@@ -11,6 +11,8 @@ import (
 type LeaseRequest struct {
 	// Worker is the id that RegisterWorker gave; 0 for a worker without a record.
 	Worker int64
+	// As is who leases, verified by Identify; nil where the box requires no credential.
+	As *Identity
 	// Kinds the worker handles; none leases nothing and sends no query.
 	Kinds []string
 	Scope Scope
@@ -27,13 +29,16 @@ const mostLanes = 100_000 // that one Lease looks at
 // error the messages returned are leased nevertheless.
 func (b *Box) Lease(ctx context.Context, consumer *Consumer, request LeaseRequest) ([]Message, error) {
 	plan := LeasePlan{
-		Consumer: consumer, Worker: request.Worker, Scope: request.Scope, For: request.For,
+		Consumer: consumer, Worker: request.Worker, As: request.As, Scope: request.Scope, For: request.For,
 		Quota: request.Limit, Limit: min(request.Limit, maxBatch),
 	}
 	var found problems
 	plan.check(&found)
 	found.kinds(request.Kinds)
-	if err := found.refused(ctx); err != nil || request.Limit <= 0 {
+	if err := found.refused(ctx); err != nil {
+		return nil, failed("lease", err)
+	}
+	if err := b.admits(request.As, consumer, request.Scope); err != nil || request.Limit <= 0 {
 		return nil, failed("lease", err)
 	}
 	lanes, err := b.DueLanes(ctx, LaneQuery{Consumer: consumer, Kinds: request.Kinds, Scope: request.Scope, Limit: mostLanes})

@@ -16,7 +16,9 @@ type LeasePlan struct {
 	Consumer *Consumer
 	// Worker is the id that RegisterWorker gave; 0 for a worker without a record.
 	Worker int64
-	Scope  Scope
+	// As is who leases, verified by Identify; nil where the box requires no credential.
+	As    *Identity
+	Scope Scope
 	// For is the length of the leases. Less than a millisecond is a millisecond; more than db.LongestLease is refused.
 	For time.Duration
 	// Lanes are served in this order, at most 1,000, none twice. None leases nothing and sends no query.
@@ -56,6 +58,9 @@ func (b *Box) LeaseLanes(ctx context.Context, plan LeasePlan) (Pass, error) {
 	var found problems
 	length := plan.check(&found)
 	if err := found.refused(ctx); err != nil {
+		return Pass{}, failed("lease", err)
+	}
+	if err := b.admits(plan.As, plan.Consumer, plan.Scope); err != nil {
 		return Pass{}, failed("lease", err)
 	}
 	quota, limit := min(plan.Quota, maxBatch), min(plan.Limit, maxBatch)

@@ -12,8 +12,9 @@ import (
 // A SuccessorPlan asks for the next messages of order keys that were just settled.
 type SuccessorPlan struct {
 	Consumer *Consumer
-	// Worker, Scope and For are as in LeasePlan.
+	// Worker, As, Scope and For are as in LeasePlan.
 	Worker int64
+	As     *Identity
 	Scope  Scope
 	For    time.Duration
 	// Kinds the worker handles; none leases nothing and sends no query.
@@ -34,8 +35,8 @@ func (b *Box) LeaseSuccessors(ctx context.Context, plan SuccessorPlan) ([]Messag
 	if err := found.refused(ctx); err != nil {
 		return nil, failed("lease successors", err)
 	}
-	if len(plan.Kinds) == 0 {
-		return nil, nil
+	if err := b.admits(plan.As, plan.Consumer, plan.Scope); err != nil || len(plan.Kinds) == 0 {
+		return nil, failed("lease successors", err)
 	}
 	var messages []Message
 	for keys := range slices.Chunk(orderKeys(plan.Settled), maxBatch) {

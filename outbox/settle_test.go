@@ -165,7 +165,7 @@ func TestSettleAfterTheLease(t *testing.T) {
 }
 
 // The tenant scope, the consumer and the target are enforced at the settle too.
-// Shows: S1.12
+// Shows: S1.12 S4.21
 func TestSettleOutOfScopeIsStale(t *testing.T) {
 	t.Parallel()
 	b := newBench(t, Config{}, Policy{})

@@ -19,7 +19,7 @@ var errRefused = errors.New("refused to start")
 // begin checks what has to be right before the first lease, and registers the worker. A database that does not answer, or is
 // read-only, is waited for, except by a RunOnce.
 func (w *worker) begin(ctx context.Context) error {
-	for _, step := range []func(context.Context) error{w.box.CheckSchema, w.checkRole, w.verify, w.register} {
+	for _, step := range []func(context.Context) error{w.box.CheckSchema, w.checkRole, w.verify, w.identify, w.register} {
 		for {
 			err := w.bounded(ctx, step)
 			if err == nil {
@@ -48,7 +48,7 @@ func (w *worker) bounded(ctx context.Context, step func(context.Context) error) 
 }
 
 func refused(err error) bool {
-	for _, final := range []error{errRefused, outbox.ErrSchemaTooOld, outbox.ErrSchemaTooNew, outbox.ErrInvalid, db.ErrNoSchema, db.ErrDenied, db.ErrEncoding} {
+	for _, final := range []error{errRefused, outbox.ErrUnidentified, outbox.ErrRevoked, outbox.ErrNotPermitted, outbox.ErrSchemaTooOld, outbox.ErrSchemaTooNew, outbox.ErrInvalid, db.ErrNoSchema, db.ErrDenied, db.ErrEncoding} {
 		if errors.Is(err, final) {
 			return true
 		}
@@ -87,7 +87,7 @@ func (w *worker) register(ctx context.Context) (err error) {
 	return err
 }
 
-// touch tells operators that this worker is alive.
+// touch tells operators that this worker is alive, and looks whether it is still let in.
 func (w *worker) touch(now time.Time) {
 	if w.stop.begun {
 		return
@@ -99,14 +99,19 @@ func (w *worker) touch(now time.Time) {
 	if !w.may(touching, now) {
 		return
 	}
-	id := w.id
+	id, began := w.id, now
+	var shut error
 	w.call(touching, w.shortest/3, func(ctx context.Context) error {
 		known, err := w.box.TouchWorker(ctx, id)
 		if err == nil && !known {
 			id, err = w.box.RegisterWorker(ctx, w.config.Name, host())
 		}
+		if err == nil {
+			shut, err = w.lookUp(ctx)
+		}
 		return err
 	}, func(err error) {
+		w.lookedUp(began, shut, err)
 		if err == nil {
 			now := time.Now()
 			w.outage.worked(touching, now)

@@ -1,6 +1,7 @@
 package sender
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"maps"
@@ -50,8 +51,14 @@ type Config struct {
 	// Notify runs the box's notifier: other processes hear of what is committed through this box. One sender of a box is enough.
 	Notify bool
 
-	// Name is the worker's label for operators; two may have the same. Default: the host's name. At most 128 bytes.
+	// Name is the worker's label for operators; two may have the same. Default: the Credential's, of which it must not differ, or else the host's
+	// name. At most 128 bytes.
 	Name string
+	// Credential says which named worker this is; a box may require one. It is verified before the first lease, and refused there when the
+	// Scope or the consumer reaches beyond it. With each renewal, and every 10 s at least, it is looked up again: once it was revoked nothing
+	// more is leased, handlers' contexts end with outbox.ErrRevoked, what was not performed is given back, what was is settled, and Run returns
+	// outbox.ErrRevoked. While it cannot be looked up nothing is leased from 30 s on.
+	Credential outbox.Credential
 	// RequireRole refuses to start with a database role that may do more than a sender should, or less. Without it that is a warning.
 	RequireRole bool
 	// Verify runs before the first lease; its error ends Run. Its context ends after a third of the shortest Lease.
@@ -84,7 +91,7 @@ func (c Config) withDefaults() Config {
 	}
 	c.Drain = first(c.Drain, min(someDrain, c.shortestLease()))
 	if c.Name == "" {
-		c.Name = host()
+		c.Name = cmp.Or(c.Credential.Name(), host())
 	}
 	return c
 }
@@ -119,6 +126,9 @@ func (c Config) check() error {
 	}
 	if strings.TrimSpace(c.Name) == "" || len(c.Name) > maxName || !utf8.ValidString(c.Name) || strings.ContainsRune(c.Name, 0) {
 		found.Addf("Name", "is blank, longer than %d bytes, or no text", maxName)
+	}
+	if !c.Credential.IsZero() && c.Name != c.Credential.Name() {
+		found.Addf("Name", "is not that of the Credential, by which the worker is known")
 	}
 	for _, kind := range c.kinds() {
 		c.Handlers[kind].check(fmt.Sprintf("Handlers[%q].", kind), c, &found)

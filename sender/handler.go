@@ -16,7 +16,7 @@ type Handler struct {
 	// Unavailable or Snooze. A panic and a runtime.Goexit are ordinary failures.
 	//
 	// The context ends when the message must not be performed any more; its cause says why: outbox.ErrLeaseLost (no later than the lease
-	// itself), ErrCancelled, ErrPaused, ErrStopping, or ErrTimeout. It carries the values of Run's context, and those
+	// itself), ErrCancelled, ErrPaused, ErrStopping, ErrRevoked, or ErrTimeout. It carries the values of Run's context, and those
 	// that an outbox.Observer adds. The sender holds no connection, transaction or lock meanwhile.
 	Do func(context.Context, outbox.Message) error
 	// DoResult is Do with a text to keep in the settlement of a delivery.

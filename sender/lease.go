@@ -13,7 +13,7 @@ const scanWithin = 10 * time.Second
 // lease looks for due messages and leases what there is room for.
 func (w *worker) lease(now time.Time) {
 	room := w.room()
-	if room <= 0 || w.stop.begun || w.pressing || w.secluded(now) || !w.may(leasing, now) {
+	if room <= 0 || w.stop.begun || w.pressing || w.untrusted(now) || w.secluded(now) || !w.may(leasing, now) {
 		return
 	}
 	at := w.schedule.scanAt()
@@ -68,7 +68,7 @@ func (w *worker) scan() {
 // pass leases from the lanes of a plan.
 func (w *worker) pass(p plan) {
 	request := outbox.LeasePlan{
-		Consumer: w.consumer, Worker: w.id, Scope: w.config.Scope, For: p.lease,
+		Consumer: w.consumer, Worker: w.id, As: w.identity, Scope: w.config.Scope, For: p.lease,
 		Lanes: p.planned(), Quota: p.quota, Limit: p.limit,
 	}
 	began, within := time.Now(), w.shortest/3

@@ -106,7 +106,7 @@ func (a *attempt) fail(err error) {
 func (a *attempt) interrupted(cause error) bool {
 	verdict := a.outcome.Verdict()
 	failed := verdict == outbox.VerdictFailed || a.reconciling && verdict == outbox.VerdictUnknown
-	return failed && (cause == outbox.ErrStopping || cause == outbox.ErrPaused)
+	return failed && (cause == outbox.ErrStopping || cause == outbox.ErrPaused || cause == outbox.ErrRevoked)
 }
 
 func (a *attempt) run(ctx context.Context) {

@@ -22,7 +22,7 @@ func (w *worker) renew(now time.Time) {
 		w.outage.forget(renewing)
 		w.renewAt = time.Time{}
 		return
-	case w.renewAt.IsZero() || w.busy[renewing] || w.stop.told:
+	case w.renewAt.IsZero() || w.busy[renewing] || w.stop.told || w.revoked:
 		return
 	case now.Before(w.renewAt):
 		w.look(w.renewAt)
@@ -42,7 +42,8 @@ func (w *worker) renew(now time.Time) {
 		return
 	}
 	var renewals []renewal
-	w.call(renewing, w.shortest/3, func(ctx context.Context) error {
+	var shut error
+	w.call(renewing, w.shortest/3, func(ctx context.Context) (err error) {
 		for length, group := range groups {
 			renewed, err := w.renewGroup(ctx, group, length)
 			renewals = append(renewals, renewed...)
@@ -50,13 +51,15 @@ func (w *worker) renew(now time.Time) {
 				return err
 			}
 		}
-		return nil
+		shut, err = w.lookUp(ctx)
+		return err
 	}, func(err error) {
-		now := time.Now()
+		began, now := now, time.Now()
 		if err == nil {
 			w.outage.worked(renewing, now)
 		}
 		w.renewed(renewals, now)
+		w.lookedUp(began, shut, err)
 	})
 }
 

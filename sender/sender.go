@@ -41,6 +41,9 @@ func New(box *outbox.Box, consumer *outbox.Consumer, config Config) (*Sender, er
 	// A query for no lanes at all checks what belongs to outbox, without being sent.
 	_, err := box.DueLanes(context.Background(), outbox.LaneQuery{Consumer: consumer, Kinds: kinds, Scope: config.Scope})
 	err = errors.Join(config.check(), err)
+	if box.RequiresCredential() && config.Credential.IsZero() {
+		err = errors.Join(err, fmt.Errorf("%w: the box requires a Credential", outbox.ErrUnidentified))
+	}
 	if consumer != nil {
 		limited, agesErr := consumer.WithMaxAges(ages)
 		consumer, err = limited, errors.Join(err, agesErr)
@@ -65,9 +68,9 @@ func New(box *outbox.Box, consumer *outbox.Consumer, config Config) (*Sender, er
 // finish until then is settled although ctx is over. Nil means a clean stop: nothing runs, nothing is leased, and the pool may be closed. A
 // *StillRunningError lists what would not end, at most 250 ms after Drain and Grace.
 //
-// Before the first lease it checks the schema and the role and runs Config.Verify; what they refuse ends Run, and so does a database that
-// denies access then (db.ErrDenied). While the database cannot be reached Run waits for it, at the start too: at growing intervals, with one
-// log record when that begins and one when it is over.
+// Before the first lease it checks the schema and the role, runs Config.Verify and verifies Config.Credential (outbox.ErrUnidentified,
+// ErrNotPermitted, ErrRevoked); what they refuse ends Run, and so does a database that denies access then (db.ErrDenied). While the database
+// cannot be reached Run waits for it, at the start too: at growing intervals, with one log record when that begins and one when it is over.
 func (s *Sender) Run(ctx context.Context) error {
 	if len(s.kinds) == 0 {
 		<-ctx.Done()

@@ -50,7 +50,7 @@ func (w *worker) record(batch []*held) {
 		settlings[i] = outbox.Settling{Message: h.Message, Outcome: h.outcome, Reconciles: h.handler.Reconcile != nil, Failures: h.failures}
 	}
 	// Over a slow link passes alone, which measure it, lease more than they may ask for.
-	follow := w.following > 0 && !w.stop.begun && len(batch) <= w.most
+	follow := w.following > 0 && !w.stop.begun && !w.untrusted(time.Now()) && len(batch) <= w.most
 	worker, lease := w.id, w.shortest
 	var results []outbox.Result
 	var successors []outbox.Message
@@ -61,7 +61,7 @@ func (w *worker) record(batch []*held) {
 		if err == nil && follow {
 			since = time.Now()
 			successors, followErr = w.box.LeaseSuccessors(ctx, outbox.SuccessorPlan{
-				Consumer: w.consumer, Worker: worker, Scope: w.config.Scope, For: lease, Kinds: w.kinds, Settled: ended(settlings, results),
+				Consumer: w.consumer, Worker: worker, As: w.identity, Scope: w.config.Scope, For: lease, Kinds: w.kinds, Settled: ended(settlings, results),
 			})
 		}
 		return err

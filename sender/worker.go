@@ -42,6 +42,10 @@ type worker struct {
 	following int                // ordered messages that finished and hold their slot for a successor
 	pressing  bool               // some of the finished have to be recorded before more is leased
 
+	identity     *outbox.Identity // nil without a credential
+	trustedUntil time.Time
+	revoked      bool
+
 	renewAt, touchAt time.Time
 	stop             stop
 }

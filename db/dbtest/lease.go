@@ -85,6 +85,7 @@ func grantsLaneOnly(f *fixture) {
 	})
 }
 
+// Shows: S4.21
 func grantsScopeOnly(f *fixture) {
 	ids := f.enqueue(effect{tenant: "a"}, effect{tenant: "b"}, effect{})
 	p := f.leasing(lane{tenant: "a"}, lane{tenant: "b"}, lane{})

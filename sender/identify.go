@@ -1,0 +1,72 @@
+package sender
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/fencepost-go/fencepost/outbox"
+)
+
+// trusted is for how long nobody need have looked at the credential for messages to be leased: three times as long as that usually takes.
+const trusted = 3 * touchEvery
+
+// identify verifies the credential, and that it is for all that the sender leases.
+func (w *worker) identify(ctx context.Context) (err error) {
+	if w.config.Credential.IsZero() {
+		return nil
+	}
+	looked := time.Now()
+	if w.identity, err = w.box.Identify(ctx, w.config.Credential); err != nil {
+		return err
+	}
+	if err = w.identity.Permits(w.consumer.Name(), w.config.Scope); err == nil {
+		w.trustedUntil = looked.Add(trusted)
+		w.log.Info("credential verified")
+	}
+	return err
+}
+
+// lookUp looks at the credential again, in the round of another call: shut is why the worker is not let in any more, err that nobody can tell.
+func (w *worker) lookUp(ctx context.Context) (shut, err error) {
+	if w.identity == nil {
+		return nil, nil
+	}
+	if err = w.identity.Check(ctx); err == nil {
+		err = w.identity.Permits(w.consumer.Name(), w.config.Scope)
+	}
+	if errors.Is(err, outbox.ErrRevoked) || errors.Is(err, outbox.ErrNotPermitted) {
+		return err, nil
+	}
+	return nil, err
+}
+
+// lookedUp takes in what a call found that began at the given time.
+func (w *worker) lookedUp(began time.Time, shut, err error) {
+	if shut != nil {
+		w.revoke(shut)
+	} else if err == nil {
+		w.trustedUntil = began.Add(trusted)
+	}
+}
+
+// revoke stops a worker that is not let in any more. Its handlers end at once; what they did nevertheless is recorded under its leases, since an
+// effect that was performed and not recorded would be performed again.
+func (w *worker) revoke(err error) {
+	if w.revoked {
+		return
+	}
+	w.revoked = true
+	w.log.Error("the worker is shut out; it leases nothing more and gives back what it holds", "error", err)
+	if w.beginStop(err); w.stop.err == nil {
+		w.stop.err = err
+	}
+	for h := range w.running {
+		h.cancel(outbox.ErrRevoked)
+	}
+}
+
+// untrusted says whether the credential was not looked at for too long to lease anything.
+func (w *worker) untrusted(now time.Time) bool {
+	return w.identity != nil && !now.Before(w.trustedUntil)
+}
