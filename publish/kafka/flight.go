@@ -13,7 +13,7 @@ import (
 
 const (
 	// settling is how long the client may take to say, after a record's time is over, that it dropped the record.
-	settling = 100 * time.Millisecond
+	settling = 250 * time.Millisecond
 	// remembered is how long an answer that came too late is kept for the next attempt.
 	remembered = time.Hour
 )

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"reflect"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -134,8 +135,9 @@ func TestUnansweredRecord(t *testing.T) {
 			t.Parallel()
 			c := cluster(t, kfake.SeedTopics(1, "orders"))
 			sent, answer := make(chan struct{}), make(chan struct{})
+			first := sync.OnceFunc(func() { close(sent) })
 			c.ControlKey(int16(kmsg.Produce), func(kmsg.Request) (kmsg.Response, error, bool) {
-				close(sent)
+				first()
 				c.SleepControl(func() { <-answer })
 				return nil, nil, false
 			})

@@ -126,7 +126,7 @@ func TestOutcomesOfStreams(t *testing.T) {
 		"white space":           {config: natspub.Config{SubjectOf: func(outbox.Message) (string, error) { return "a b", nil }}, want: outbox.VerdictPermanent, reason: "SubjectOf has white space"},
 		"control":               {target: "orders\r\nPUB x 0", want: outbox.VerdictPermanent, reason: "control"},
 		"no subject":            {config: natspub.Config{SubjectOf: func(outbox.Message) (string, error) { return "", moot }}, want: outbox.VerdictMoot, reason: "withdrawn"},
-		"no right":              {js: reader, target: "orders.paid", config: natspub.Config{Timeout: soon}, want: outbox.VerdictFailed, reason: `Violation for Publish to "orders.paid"`},
+		"no right":              {js: reader, target: "orders.paid", config: natspub.Config{Timeout: 5 * soon}, want: outbox.VerdictFailed, reason: `Violation for Publish to "orders.paid"`},
 		"no answer":             {target: "mute", config: natspub.Config{Timeout: soon}, want: outbox.VerdictFailed, reason: "deadline exceeded"},
 		"no answer, unknown":    {target: "mute", config: natspub.Config{Timeout: soon, UnknownOnTimeout: true}, want: outbox.VerdictUnknown},
 		"connection closed":     {js: closed, target: "orders.paid", want: outbox.VerdictUnavailable, reason: "CLOSED"},
