@@ -70,6 +70,8 @@ func tryExample(t *testing.T, cmd *cobra.Command, dsn, stdin, line string) {
 			arg = pgtest.New(t)
 		case strings.HasSuffix(arg, ".ndjson"):
 			arg = inputFile(t, `{"consumer": "shop", "target": "bank", "kind": "charge", "key": "order-77", "payload": {"sku": 7}}`)
+		case strings.HasSuffix(arg, ".credential"):
+			arg = filepath.Join(t.TempDir(), arg)
 		case strings.HasSuffix(arg, ".secret"):
 			arg = inputFile(t, webhook.NewSecret().Reveal())
 		}
@@ -132,6 +134,9 @@ func (f fixture) ripen(t *testing.T) {
 		t.Fatal(err)
 	}
 	f.tell(t)
+	if _, _, err := f.box.AddCredential(t.Context(), "worker-1", []outbox.Permit{{Consumer: outbox.Any, Tenant: outbox.Any}}, operator); err != nil {
+		t.Fatal(err)
+	}
 	f.sql(t, "UPDATE outbox.message SET created_at = created_at - interval '1 d'")
 	f.sql(t, "UPDATE outbox.settlement SET settled_at = settled_at - interval '1 d'")
 }
@@ -154,6 +159,7 @@ func TestCompletion(t *testing.T) {
 		":4\n":          {"__complete", "show", ""},    // no files
 		":0\n":          {"__complete", "enqueue", ""}, // files
 		":0":            {"__complete", "work", "--exec", ""},
+		"revoke":        {"__complete", "worker", "re"},
 		"--pass-env":    {"__complete", "work", "--pass"},
 	} {
 		if r := command(t, args...); !strings.Contains(r.stdout, want) {

@@ -232,7 +232,7 @@ func (f fixture) fileRows(t *testing.T, query string, args ...any) string {
 func (f fixture) dump(t *testing.T) string {
 	t.Helper()
 	var all strings.Builder
-	for _, table := range []string{"message", "queue", "settlement", "order_lease", "worker", "pause", "audit", "event", "incarnation", "reader", "claim"} {
+	for _, table := range []string{"message", "queue", "settlement", "order_lease", "worker", "pause", "audit", "event", "incarnation", "reader", "claim", "credential", "credential_scope"} {
 		all.WriteString(table + "\n" + f.rows(t, "SELECT x::text FROM outbox."+table+" AS x ORDER BY 1") + "\n")
 	}
 	return all.String()

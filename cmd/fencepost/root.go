@@ -43,7 +43,7 @@ janitor is at work. What could be done is done then.`,
 	root.SetFlagErrorFunc(flagError)
 	root.SetHelpCommand(newHelp())
 	root.AddCommand(newMigrate(), newStatus(), newList(), newShow(), newTail(), newRetries(),
-		newReplay(), newResolve(), newCancel(), newPause(), newResume(), newRelease(), newUnblock(), newEnqueue(), newWork(),
+		newReplay(), newResolve(), newCancel(), newPause(), newResume(), newRelease(), newUnblock(), newEnqueue(), newWork(), newWorker(),
 		newEvents(), newLedger(), newPurge(), newMove(), newGrants(), newDoctor(), newDemo(), newVersion(), newGuard(), newCompletion())
 	completeWords(root)
 	return root

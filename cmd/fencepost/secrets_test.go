@@ -84,6 +84,10 @@ func TestPasswordsAreNeverPrinted(t *testing.T) {
 			{"work", "--dsn", dsn, "--consumer", "c", "--target", "t", "--kind", "k", "--exec", "no-such-command"},
 			{"work", "--consumer", "c", "--target", "t", "--kind", "k", "--exec", dsn},
 			{"work", dsn},
+			{"work", "--consumer", "c", "--target", "t", "--kind", "k", "--credential-file", dsn, "--exec", "true"},
+			{"worker", "add", dsn, "--consumer", "c", "--reason", "r"},
+			{"worker", "add", "w", "--consumer", "c", "--reason", "r", "--dsn", dsn, "--out", dsn},
+			{"worker", "revoke", dsn, "--reason", "r"},
 			{"completion", dsn},
 		} {
 			r := command(t, args...)

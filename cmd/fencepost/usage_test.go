@@ -77,6 +77,12 @@ func TestBadCommandLines(t *testing.T) {
 		{[]string{"events", "tail", unused, "--limit", "0"}, "--limit must be between 1 and"},
 		{[]string{"events", "show", unused}, "show takes the id of one event"},
 		{[]string{"events", "readers", unused, "--remove", "search"}, "add --yes"},
+		{[]string{"worker", "add", unused, "--consumer", "c", "--reason", "r"}, "add takes the name of one worker"},
+		{[]string{"worker", "add", unused, "w", "--reason", "r"}, "--consumer is required"},
+		{[]string{"worker", "add", unused, "w", "--consumer", "c"}, "--reason is required"},
+		{[]string{"worker", "revoke", unused, "--reason", "r"}, "revoke takes the name of one worker"},
+		{[]string{"worker", "rm"}, "unknown command; see fencepost worker --help"},
+		{[]string{"work", unused, "--consumer", "c", "--target", "t", "--kind", "k", "--credential-file", "no-such-file", "--exec", "true"}, "cannot read the file of --credential-file: no such file or directory"},
 		{[]string{"ledger", "show", unused, "charges"}, "show takes the scope and the key"},
 		{[]string{"ledger", "show", unused, "charges", ""}, "KEY is blank"},
 		{[]string{"events", "show", unused, strings.Repeat("x", 65)}, "EVENT-ID has 65 bytes, at most 64 are allowed"},
@@ -147,6 +153,7 @@ var completeArguments = map[string][]string{
 	"pause": {"--all", "--reason", "r"}, "resume": {"--kind", "mail", "--reason", "r"}, "release": {"--worker", "worker-1", "--reason", "r"},
 	"unblock":     {"--consumer", "shop", "--target", "warehouse", "--order-key", "customer-7", "--reason", "r"},
 	"events tail": {"--limit", "1"}, "events show": {"order-77-paid"}, "events readers": nil, "events backfill": nil, "ledger show": {"charges", "order-77"},
+	"worker add": {"mailer", "--consumer", "shop", "--reason", "r"}, "worker list": nil, "worker revoke": {"worker-1", "--reason", "r"},
 }
 
 // B24, for every command that reaches a database: a bad connection string, an unknown flag, a number or a length of time of zero or less, a

@@ -55,6 +55,7 @@ type working struct {
 	config           sender.Config
 	handler          sender.Handler
 	once             bool
+	credentialFile   string
 	ways             []way
 }
 
@@ -84,6 +85,9 @@ webhook-id is the same at every attempt. What signs is in --secret-file or in ` 
 line. A 2xx is delivered, 410 moot, 429 and 5xx are tried again, other 4xx permanent; --status changes that. No connection
 spends no attempt. Addresses that are not public are refused: --allow 127.0.0.1 opens the machine's own.
 
+A worker that was let in by fencepost worker add has its credential in --credential-file or in
+` + credentialVariable + `, never on the command line. --name is its name then, and --tenant must stay within what it is for.
+
 A line for each message that was settled is printed on stdout, with --json a JSON object; with --once, in the end, the
 counts. What is wrong is logged on stderr.`,
 		Example: `  fencepost work --consumer shop --target warehouse --kind ship --exec sh ship.sh --express
@@ -111,7 +115,9 @@ counts. What is wrong is logged on stderr.`,
 	flags.Var(durationFlag{&w.handler.Timeout, time.Millisecond, 12 * time.Hour}, "timeout", "how long performing a message may take (default no limit; with --post 20s, at most 1h)")
 	flags.BoolVar(&w.handler.UnknownOnTimeout, "unknown-on-timeout", false, "after a timeout the outcome is unknown: the message is parked, not tried again")
 	flags.BoolVar(&w.config.Listen, "listen", false, "be woken by notifications, over a connection of its own")
-	flags.Var(textFlag{&w.config.Name}, "name", "the worker's name for operators (default the host's)")
+	flags.Var(textFlag{&w.config.Name}, "name", "the worker's name for operators (default the credential's or the host's)")
+	flags.Var(textFlag{&w.credentialFile}, "credential-file", "the file of this worker's credential (default the environment variable "+credentialVariable+")")
+	_ = cmd.MarkFlagFilename("credential-file")
 	flags.BoolVar(&w.once, "once", false, "perform what is due and end")
 	for _, way := range w.ways {
 		way.addFlags(flags)
@@ -124,10 +130,14 @@ func (w *working) run(cmd *cobra.Command, args []string) error {
 	if err != nil {
 		return err
 	}
+	if w.config.Credential, err = w.credential(); err != nil {
+		return err
+	}
 	secrets, err := w.secrets(cmd)
 	if err != nil {
 		return err
 	}
+	secrets = append(secretsOfCredential(w.config.Credential), secrets...)
 	redact := redactor(secrets)
 	by, err := way.open(opening{args, w.config.Lease, secrets, redact, w.handler.Timeout, w.handler.UnknownOnTimeout})
 	if err != nil {
