@@ -12,7 +12,7 @@ import (
 	"time"
 )
 
-// A Store runs every operation. Methods of Enqueuer, Appender and Claimer run in the caller's transaction; all others run each in a transaction of their own, and a
+// A Store runs every operation. Methods that take a Tx run in the caller's transaction; all others run each in a transaction of their own, and a
 // driver repeats those a bounded number of times when the server refuses them for a serialization failure or a deadlock.
 // All methods may be called from several goroutines at once.
 type Store interface {
@@ -27,6 +27,7 @@ type Store interface {
 	Appender
 	Streamer
 	Claimer
+	Batcher
 	Notifier
 	Transactor
 
@@ -128,6 +129,18 @@ const (
 	ClaimRejected  = 3
 )
 
+// Fates of the rows of a batch.
+const (
+	RowOpen      = 0
+	RowDelivered = 1
+	RowDead      = 2
+	RowCancelled = 3
+	RowExpired   = 4
+	RowRejected  = 5 // before it became a message
+
+	AnyFate = -1 // for ListBatchRows
+)
+
 // Fates of the rows that LeaseDue returns.
 const (
 	FateRefused = 0 // its order key is leased or blocked
@@ -144,7 +157,7 @@ const FirstPriority = -32769
 // release knows, and beyond it all below RefusedSchema. A migration below that number only adds: what older releases read and write is still
 // there and means the same, so that they may run beside newer ones, as in a rolling upgrade. One that does more takes the next round hundred.
 const (
-	OldestSchema  = 4
-	NewestSchema  = 4
+	OldestSchema  = 5
+	NewestSchema  = 5
 	RefusedSchema = 100
 )

@@ -167,6 +167,12 @@ type Purger interface {
 	// Guard: lock, scope, strictly older than the cut-off. Index: audit_pkey. Locks: the janitor's, then the audit rows.
 	PurgeAudit(ctx context.Context, arg PurgeAuditParams) ([]PurgeAuditRow, error)
 
+	// PurgeBatches removes a batch that was completed more than keep microseconds ago, the oldest first: at most max_rows of its rows, and the batch itself
+	// with the last of them. It returns how many of both it removed; no batch and no row when there is none to remove.
+	// Guard: lock, scope, completed, strictly older than the cut-off. Index: batch_completed, batch_row_pkey. Locks: the janitor's, then the rows
+	// and the batch.
+	PurgeBatches(ctx context.Context, arg PurgeBatchesParams) ([]PurgeBatchesRow, error)
+
 	// PurgeClaims removes claims that ended, or whose holder's time ran out, more than keep microseconds ago, oldest first, looking at those after a
 	// place, at most max_rows of them. It returns the last place it looked at and how many it removed there and before; nothing when there was none to
 	// look at. A receipt stays while its event may still be delivered: as long as the bus's message of it, whose key is that of package events, is open,
@@ -383,6 +389,50 @@ type Claimer interface {
 	// TakeClaim takes over a claim that failed, or whose holder let its time run out.
 	// Guard: key, digest, failed or over. Index: claim_pkey. Locks: the row.
 	TakeClaim(ctx context.Context, tx Tx, arg TakeClaimParams) ([]TakeClaimRow, error)
+}
+
+// Batcher is the part of Store that queries/postgres/batch.sql serves.
+type Batcher interface {
+	// AddBatch begins a batch, unless its key is taken, and says what stands under the key then: added false, and whether that was begun with the same
+	// digest. No row comes back when another began it in this very moment: ask again.
+	// Guard: the unique constraint (tenant, consumer, key). Index: batch_key_unique. Locks: the row.
+	AddBatch(ctx context.Context, arg AddBatchParams) ([]AddBatchRow, error)
+
+	// AddBatchRows adds rows to a batch that is not sealed, in the transaction that enqueued their messages, and returns the numbers that it added. A
+	// row that is there stays as it is, and so does a message's row in another batch: FindBatchRows says what stands. message_id 0 is a row that was
+	// rejected, for its reason. A message that has ended already gives its row its fate.
+	// Guard: scope, not sealed. A caller at REPEATABLE READ or above gets 40001 beside a seal. Index: batch_pkey, batch_row_pkey,
+	// batch_row_message. Locks: the batch, against its seal, and open messages that another transaction enqueued.
+	AddBatchRows(ctx context.Context, tx Tx, arg AddBatchRowsParams) ([]int32, error)
+
+	// CountBatch counts the rows of a batch by fate. With detail it looks up the open messages, too, and counts those that are leased and parked; the
+	// others wait.
+	// Guard: id, scope. Index: batch_pkey, batch_row_fate; with detail queue_pkey. Locks: none.
+	CountBatch(ctx context.Context, arg CountBatchParams) ([]CountBatchRow, error)
+
+	// FindBatch finds a batch by its key.
+	// Guard: exact (tenant, consumer, key), scope. Index: batch_key_unique. Locks: none.
+	FindBatch(ctx context.Context, arg FindBatchParams) ([]int64, error)
+
+	// FindBatchRows says what stands under numbers of a batch, for those that AddBatchRows did not add: one that does not come back is not there,
+	// since the batch is sealed, unknown in this scope, or its message is of another batch.
+	// Guard: scope. Index: batch_pkey, batch_row_pkey. Locks: none.
+	FindBatchRows(ctx context.Context, tx Tx, arg FindBatchRowsParams) ([]FindBatchRowsRow, error)
+
+	// ListBatchRows lists the rows of a batch above a number, of one fate or (-1) of any, with what is known of their messages: of a purged one nothing
+	// but its fate. state is that of an open message, else the fate's word.
+	// Guard: batch, scope. Index: batch_row_pkey or batch_row_fate, the primary keys. Locks: none.
+	ListBatchRows(ctx context.Context, arg ListBatchRowsParams) ([]ListBatchRowsRow, error)
+
+	// ListBatches lists batches, the newest first: those below before_id, of a consumer (empty = any), with unfinished those that are not completed. It
+	// looks at no more than examine of them; when there may be more, the last one it looked at follows, not matched.
+	// Guard: scope. Index: batch_pkey. Locks: none.
+	ListBatches(ctx context.Context, arg ListBatchesParams) ([]ListBatchesRow, error)
+
+	// SealBatch says that a batch has all its rows, and completes it if none is open. No row comes back when it was sealed before, or is unknown in
+	// this scope. It waits for transactions that add rows.
+	// Guard: scope, not sealed. Index: batch_pkey; for the completion batch_row_fate. Locks: the batch.
+	SealBatch(ctx context.Context, arg SealBatchParams) ([]int64, error)
 }
 
 // EnqueueParams are the arguments of Enqueue.
@@ -816,6 +866,22 @@ type PurgeAuditRow struct {
 	ID      int64
 	Removed bool
 	Busy    bool
+}
+
+// PurgeBatchesParams are the arguments of PurgeBatches.
+type PurgeBatchesParams struct {
+	SchemaName string
+	Keep       int64
+	AllTenants bool
+	Scope      []string
+	MaxRows    int32
+}
+
+// PurgeBatchesRow is a row that PurgeBatches returns.
+type PurgeBatchesRow struct {
+	Batches     int64
+	RowsRemoved int64
+	Busy        bool
 }
 
 // PurgeClaimsParams are the arguments of PurgeClaims.
@@ -1492,4 +1558,156 @@ type TakeClaimParams struct {
 type TakeClaimRow struct {
 	Epoch     int64
 	HeldUntil int64
+}
+
+// AddBatchParams are the arguments of AddBatch.
+type AddBatchParams struct {
+	Tenant           string
+	Consumer         string
+	Target           string
+	Kind             string
+	Key              string
+	Digest           []byte
+	CompleteConsumer string
+	CompleteTarget   string
+	CompleteKind     string
+	CompleteKey      string
+	CompletePriority int16
+	CompleteDigest   []byte
+	CompleteMetadata string
+	CompletePayload  []byte
+}
+
+// AddBatchRow is a row that AddBatch returns.
+type AddBatchRow struct {
+	ID         int64
+	Added      bool
+	SameDigest bool
+}
+
+// AddBatchRowsParams are the arguments of AddBatchRows.
+type AddBatchRowsParams struct {
+	Numbers    []int32
+	MessageIds []int64
+	Reasons    []string
+	BatchID    int64
+	AllTenants bool
+	Scope      []string
+}
+
+// CountBatchParams are the arguments of CountBatch.
+type CountBatchParams struct {
+	Detail     bool
+	ID         int64
+	AllTenants bool
+	Scope      []string
+}
+
+// CountBatchRow is a row that CountBatch returns.
+type CountBatchRow struct {
+	ID               int64
+	Tenant           string
+	Consumer         string
+	Target           string
+	Kind             string
+	Key              string
+	CreatedAt        time.Time
+	SealedAt         time.Time
+	CompletedAt      time.Time
+	Run              int32
+	CompleteConsumer string
+	CompleteTarget   string
+	CompleteKind     string
+	CompleteKey      string
+	Total            int64
+	Open             int64
+	Delivered        int64
+	Dead             int64
+	Cancelled        int64
+	Expired          int64
+	Rejected         int64
+	Leased           int64
+	Parked           int64
+}
+
+// FindBatchParams are the arguments of FindBatch.
+type FindBatchParams struct {
+	Tenant     string
+	Consumer   string
+	Key        string
+	AllTenants bool
+	Scope      []string
+}
+
+// FindBatchRowsParams are the arguments of FindBatchRows.
+type FindBatchRowsParams struct {
+	BatchID    int64
+	AllTenants bool
+	Scope      []string
+	Numbers    []int32
+}
+
+// FindBatchRowsRow is a row that FindBatchRows returns.
+type FindBatchRowsRow struct {
+	Number    int32
+	MessageID int64
+	Fate      int16
+	Reason    string
+}
+
+// ListBatchRowsParams are the arguments of ListBatchRows.
+type ListBatchRowsParams struct {
+	BatchID     int64
+	AllTenants  bool
+	Scope       []string
+	Fate        int16
+	AfterNumber int32
+	MaxRows     int32
+}
+
+// ListBatchRowsRow is a row that ListBatchRows returns.
+type ListBatchRowsRow struct {
+	Number    int32
+	MessageID int64
+	Fate      int16
+	Key       string
+	State     string
+	Attempt   int32
+	Cause     string
+	Reason    string
+	Result    string
+	SettledAt time.Time
+}
+
+// ListBatchesParams are the arguments of ListBatches.
+type ListBatchesParams struct {
+	AllTenants bool
+	Scope      []string
+	Consumer   string
+	Unfinished bool
+	BeforeID   int64
+	Examine    int32
+	MaxRows    int32
+}
+
+// ListBatchesRow is a row that ListBatches returns.
+type ListBatchesRow struct {
+	ID          int64
+	Tenant      string
+	Consumer    string
+	Target      string
+	Kind        string
+	Key         string
+	CreatedAt   time.Time
+	SealedAt    time.Time
+	CompletedAt time.Time
+	Run         int32
+	Matched     bool
+}
+
+// SealBatchParams are the arguments of SealBatch.
+type SealBatchParams struct {
+	ID         int64
+	AllTenants bool
+	Scope      []string
 }

@@ -28,6 +28,8 @@ var rows = map[string]row{
 	"incarnation": {"one": "true"},
 	"reader":      {"name": "'n'", "incarnation": textOf(32), "transaction_id": "0", "position": "0", "digest": "''"},
 	"claim":       {"scope": "'s'", "key": "'1'", "digest": bytesOf(32), "token": token, "held_until": "now()"},
+	"batch":       {"consumer": "'c'", "target": "'t'", "kind": "'k'", "key": "'1'", "digest": bytesOf(32)},
+	"batch_row":   {"batch_id": "1", "number": "1", "message_id": "1"},
 
 	"credential":       {"name": "'w'", "salt": bytesOf(16), "hash": bytesOf(32), "iterations": "1000", "created_by": "'a'", "created_for": "'r'"},
 	"credential_scope": {"name": "'w'", "consumer": "'*'", "tenant": "'*'"},
@@ -125,6 +127,31 @@ var refused = map[string][]row{
 	"reader_place_check":    {{"transaction_id": "-1"}, {"position": "-1"}, {"incarnation": textOf(31)}, {"incarnation": textOf(33)}, {"digest": bytesOf(33)}},
 	"reader_saved_at_check": {{"saved_at": tooEarly}, {"saved_at": tooLate}, {"saved_at": "'infinity'"}},
 
+	"batch_id_check":       {{"id": "0"}, {"id": "-1"}},
+	"batch_at_check":       {{"created_at": tooEarly}, {"created_at": tooLate}, {"created_at": "'infinity'"}, {"sealed_at": tooEarly}, {"sealed_at": tooLate}, {"sealed_at": "'infinity'"}, {"completed_at": tooEarly}, {"completed_at": tooLate}, {"completed_at": "'infinity'"}},
+	"batch_sealed_check":   {{"completed_at": "now()"}},
+	"batch_run_check":      {{"run": "0"}, {"run": "-1"}},
+	"batch_tenant_check":   {{"tenant": textOf(129)}, {"tenant": wideOf(130)}, {"tenant": "'*'"}, {"tenant": blank}},
+	"batch_consumer_check": {{"consumer": textOf(129)}, {"consumer": "'*'"}, {"consumer": blank}, {"consumer": "''"}},
+	"batch_target_check":   {{"target": textOf(129)}, {"target": "'*'"}, {"target": blank}, {"target": "''"}},
+	"batch_kind_check":     {{"kind": textOf(129)}, {"kind": "'*'"}, {"kind": blank}, {"kind": "''"}},
+	"batch_key_check":      {{"key": textOf(201)}, {"key": wideOf(202)}, {"key": blank}, {"key": "''"}},
+	"batch_digest_check":   {{"digest": bytesOf(31)}, {"digest": bytesOf(33)}, {"digest": "''"}},
+	"batch_complete_check": {
+		{"complete_target": "'t'"}, {"complete_kind": "'k'"}, {"complete_key": "'1'"}, {"complete_priority": "1"}, {"complete_digest": bytesOf(32)},
+		{"complete_metadata": "'m'"}, {"complete_payload": bytesOf(1)}, completing(row{"complete_consumer": blank}), completing(row{"complete_consumer": textOf(129)}),
+		completing(row{"complete_consumer": "'*'"}), completing(row{"complete_target": blank}), completing(row{"complete_target": "'*'"}),
+		completing(row{"complete_target": textOf(129)}), completing(row{"complete_kind": blank}), completing(row{"complete_kind": "'*'"}),
+		completing(row{"complete_kind": textOf(129)}), completing(row{"complete_key": blank}), completing(row{"complete_key": textOf(241)}),
+		completing(row{"complete_digest": bytesOf(31)}), completing(row{"complete_metadata": textOf(65537)}),
+		completing(row{"complete_payload": bytesOf(1<<20 + 1)}),
+	},
+	"batch_row_number_check": {{"number": "0"}, {"batch_id": "0"}, {"message_id": "-1"}},
+	"batch_row_fate_check":   {{"fate": "-1"}, {"fate": "6"}, {"fate": "5", "reason": "'r'"}, {"message_id": "0"}},
+	"batch_row_reason_check": {
+		{"reason": "'r'"}, {"message_id": "0", "fate": "5"}, {"message_id": "0", "fate": "5", "reason": blank},
+		{"message_id": "0", "fate": "5", "reason": textOf(1025)},
+	},
 	"claim_state_check": {
 		{"state": "-1"}, {"state": "4"}, {"state": "1"}, {"token": noToken}, {"held_until": past}, {"ended_at": "now()"},
 		{"state": "1", "token": noToken, "held_until": past}, {"state": "1", "token": noToken, "ended_at": "now()"}, {"state": "1", "held_until": past, "ended_at": "now()"},
@@ -163,6 +190,13 @@ func revokedWith(changes row) row {
 	values := row{"revoked_at": "now()", "revoked_by": "'b'", "revoked_for": "'r'"}
 	maps.Copy(values, changes)
 	return values
+}
+
+// completing changes a batch to one whose completion records a message.
+func completing(changes row) row {
+	all := row{"complete_consumer": "'c'", "complete_target": "'t'", "complete_kind": "'k'", "complete_key": "'1'", "complete_digest": bytesOf(32)}
+	maps.Copy(all, changes)
+	return all
 }
 
 // ended changes a claim to one that ended in the state.
@@ -205,6 +239,13 @@ var accepted = map[string][]row{
 	},
 	"incarnation": {{}, {"purged_transaction_id": "1", "purged_position": "1", "purged_digest": bytesOf(32)}},
 	"reader":      {{}, {"name": textOf(128), "transaction_id": "1", "position": "1", "digest": bytesOf(32)}},
+	"batch": {
+		{}, {"tenant": textOf(128), "consumer": textOf(128), "target": textOf(128), "kind": textOf(128), "key": textOf(200)},
+		{"sealed_at": "now()"}, {"sealed_at": "now()", "completed_at": "now()", "run": "2147483647"}, completing(row{"complete_priority": "-32768"}),
+		completing(row{"complete_consumer": textOf(128), "complete_target": textOf(128), "complete_kind": textOf(128), "complete_key": textOf(240),
+			"complete_metadata": textOf(65536), "complete_payload": bytesOf(1 << 20)}),
+	},
+	"batch_row": {{}, {"fate": "4"}, {"message_id": "0", "fate": "5", "reason": textOf(1024)}, {"number": "2147483647", "message_id": "9223372036854775807", "fate": "1"}},
 	"claim": {
 		{}, {"tenant": textOf(128), "scope": textOf(128), "key": textOf(255), "held_until": "'9999-12-31 00:00:00+00'"},
 		ended("1", row{}), ended("1", row{"result": bytesOf(1 << 20)}), ended("2", row{"reason": textOf(4096)}), ended("3", row{"reason": "'r'"}),
@@ -302,6 +343,8 @@ func TestAutovacuumIsTuned(t *testing.T) {
 		"event":       {"autovacuum_vacuum_scale_factor=0.05", "autovacuum_vacuum_insert_scale_factor=0.2", "autovacuum_analyze_scale_factor=0.05"},
 		"reader":      {"fillfactor=50"},
 		"claim":       {"fillfactor=70", "autovacuum_vacuum_scale_factor=0.05"},
+		"batch":       {"fillfactor=50"},
+		"batch_row":   {"autovacuum_vacuum_scale_factor=0.05", "autovacuum_vacuum_insert_scale_factor=0.2", "autovacuum_analyze_scale_factor=0.05"},
 	} {
 		options := query[string](t, db, "SELECT array_to_string(reloptions, ' ') FROM pg_class WHERE oid = $1::text::regclass", "outbox."+table)
 		for _, setting := range settings {

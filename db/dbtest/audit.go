@@ -57,7 +57,32 @@ func Problems(d Dump) []string {
 	for _, o := range d.OrderLeases {
 		a.orderLease(o)
 	}
+	a.batches(d.Batches, d.BatchRows)
 	return a.problems
+}
+
+// batches: a row is open as long as its message is, and agrees with its settlement; a batch is completed once it is sealed and has no open row.
+func (a *audit) batches(batches []tables.Batch, rows []tables.BatchRow) {
+	outcomes := map[int16]string{db.RowDelivered: "delivered", db.RowDead: "dead", db.RowCancelled: "cancelled", db.RowExpired: "expired"}
+	open := map[int64]int{}
+	for _, r := range rows {
+		_, queued := a.queue[r.MessageID]
+		if queued != (r.Fate == db.RowOpen) {
+			a.problem("row %d of batch %d has fate %d, and its message is open: %t", r.Number, r.BatchID, r.Fate, queued)
+		}
+		if s, settled := a.settlements[r.MessageID]; settled && s.Outcome != outcomes[r.Fate] {
+			a.problem("row %d of batch %d has fate %d, and its message is %s", r.Number, r.BatchID, r.Fate, s.Outcome)
+		}
+		if r.Fate == db.RowOpen {
+			open[r.BatchID]++
+		}
+	}
+	for _, b := range batches {
+		completed := !b.CompletedAt.Equal(tables.Forever)
+		if sealed := !b.SealedAt.Equal(tables.Forever); completed != (sealed && open[b.ID] == 0) {
+			a.problem("batch %d is sealed: %t, completed: %t, and has %d open rows", b.ID, sealed, completed, open[b.ID])
+		}
+	}
 }
 
 type orderKey struct{ consumer, target, tenant, key string }

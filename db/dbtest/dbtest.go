@@ -118,6 +118,8 @@ var suite = []struct {
 	{"Stream", streamTests},
 	{"Retain", retainTests},
 	{"Claim", claimTests},
+	{"Batch", batchTests},
+	{"Batch/Together", batchTogetherTests},
 	{"Transact", transactTests},
 	{"Bytes", bytesTests},
 	{"Checks", checkTests},

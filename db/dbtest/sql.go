@@ -5,6 +5,8 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
+	"maps"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -33,6 +35,8 @@ var instants = map[string][]string{
 	"claim":       {"claimed_at", "held_until", "ended_at"},
 	"credential":  {"created_at", "revoked_at"},
 
+	"batch":            {"created_at", "sealed_at", "completed_at"},
+	"batch_row":        nil,
 	"credential_scope": nil,
 }
 
@@ -85,7 +89,8 @@ func (s SQL) qualified(table string) string {
 // Reset is Harness.Reset. Ids go on.
 func (s SQL) Reset(t testing.TB) {
 	t.Helper()
-	for table := range instants {
+	// Batches first: what is deleted elsewhere would complete them.
+	for _, table := range append([]string{"batch", "batch_row"}, slices.Collect(maps.Keys(instants))...) {
 		if _, err := s.DB.ExecContext(t.Context(), "DELETE FROM "+s.qualified(table)); err != nil {
 			t.Fatalf("reset %s: %v", table, err)
 		}
@@ -175,6 +180,17 @@ func (s SQL) Dump(t testing.TB) Dump {
 			}),
 		read(ctx, tx, &d.Scopes, s.sorted("name, consumer, tenant", "credential_scope", s.texts("name", "consumer", "tenant")),
 			func(c *tables.CredentialScope) []any { return []any{&c.Name, &c.Consumer, &c.Tenant} }),
+		read(ctx, tx, &d.Batches, s.sorted("id, created_at, sealed_at, completed_at, run, complete_priority, tenant, consumer, target, kind, key, digest, "+
+			"complete_consumer, complete_target, complete_kind, complete_key, complete_digest, complete_metadata, complete_payload", "batch", "id"),
+			func(b *tables.Batch) []any {
+				return []any{
+					&b.ID, utc{&b.CreatedAt}, utc{&b.SealedAt}, utc{&b.CompletedAt}, &b.Run, &b.CompletePriority, &b.Tenant, &b.Consumer, &b.Target,
+					&b.Kind, &b.Key, &b.Digest, &b.CompleteConsumer, &b.CompleteTarget, &b.CompleteKind, &b.CompleteKey, &b.CompleteDigest,
+					&b.CompleteMetadata, &b.CompletePayload,
+				}
+			}),
+		read(ctx, tx, &d.BatchRows, s.sorted("batch_id, message_id, number, fate, reason", "batch_row", "batch_id, number"),
+			func(r *tables.BatchRow) []any { return []any{&r.BatchID, &r.MessageID, &r.Number, &r.Fate, &r.Reason} }),
 	)
 	if err != nil {
 		t.Fatal("dump: ", err)

@@ -25,6 +25,7 @@ var retainTests = []test{
 	{name: "events stay for a reader unless forced", run: retainsForReader},
 	{name: "claims go once they ended, or were abandoned, long ago", run: retainsClaims},
 	{name: "receipts of an event that may still be delivered stay", run: retainsReceipts},
+	{name: "batches go in steps once they were completed long ago", run: retainsBatches},
 }
 
 // A place is where a reader stands.

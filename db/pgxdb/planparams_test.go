@@ -73,6 +73,17 @@ var planParams = map[string]any{
 	"FindClaims": gen.FindClaimsParams{
 		Tenants: []string{"t1", "t2"}, Scopes: []string{"s", "s"}, Keys: []string{"key1", "key2"}, Digests: [][]byte{make([]byte, 32), make([]byte, 32)},
 	},
+	"AddBatch": gen.AddBatchParams{
+		Consumer: "c", Target: "g", Kind: "k", Key: "b", Digest: make([]byte, 32), CompleteDigest: []byte{}, CompletePayload: []byte{},
+	},
+	"FindBatch":       gen.FindBatchParams{Tenant: "t1", Consumer: "c", Key: "key1", AllTenants: true},
+	"AddBatchRows":    gen.AddBatchRowsParams{BatchID: 1, AllTenants: true, Numbers: []int32{1 << 30, 1<<30 + 1}, MessageIds: []int64{0, 0}, Reasons: []string{"r", "r"}},
+	"FindBatchRows":   gen.FindBatchRowsParams{BatchID: 1, AllTenants: true, Numbers: []int32{1, 2}},
+	"SealBatch":       gen.SealBatchParams{ID: 1, AllTenants: true},
+	"CountBatch":      gen.CountBatchParams{ID: 1, AllTenants: true, Detail: true},
+	"ListBatches":     gen.ListBatchesParams{AllTenants: true, BeforeID: 1 << 40, Examine: 1000, MaxRows: 100},
+	"ListBatchRows":   gen.ListBatchRowsParams{BatchID: 1, AllTenants: true, Fate: db.AnyFate, MaxRows: 100},
+	"PurgeBatches":    gen.PurgeBatchesParams{SchemaName: "outbox", Keep: hour, AllTenants: true, MaxRows: 1000},
 	"Renew":           gen.RenewParams{Ids: ids, Tokens: tokens, Lease: hour / 120, LongestLease: hour},
 	"Release":         gen.ReleaseParams{Ids: ids, Tokens: tokens, Unsures: []bool{false, true}},
 	"SettleDelivered": gen.SettleDeliveredParams{Ids: ids, Tokens: tokens, Consumer: "c", Target: "g", AllTenants: true, Results: two},

@@ -110,7 +110,7 @@ func planDatabase(t *testing.T) *pgx.Conn {
 	t.Helper()
 	conn := connect(t, pgtest.New(t))
 	// Statistics are the test's to set.
-	for _, table := range []string{"message", "queue", "settlement", "order_lease", "event", "claim"} {
+	for _, table := range []string{"message", "queue", "settlement", "order_lease", "event", "claim", "batch", "batch_row"} {
 		exec(t, conn, "ALTER TABLE outbox."+table+" SET (autovacuum_enabled = off)")
 	}
 	return conn
@@ -160,6 +160,7 @@ FROM outbox.message WHERE id % 10 >= 3`
 	exec(t, conn, insert, 1, n, "c")
 	exec(t, conn, split)
 	fillEvents(t, conn, 100_000) // in the full run too
+	fillBatches(t, conn)
 }
 
 // fillEvents stores n events, ten of each transaction, and as many claims, one in ten of them held.
@@ -177,6 +178,20 @@ FROM generate_series(1, $1::bigint) AS i WHERE i % 10 <> 0`, n)
 INSERT INTO outbox.claim (tenant, scope, key, digest, token, held_until)
 SELECT 't' || i % 10, 's', 'key' || i, decode(repeat('00', 32), 'hex'), decode(repeat('01', 16), 'hex'), now()
 FROM generate_series(1, $1::bigint) AS i WHERE i % 10 = 0`, n)
+}
+
+// fillBatches stores batches, half of them completed, a hundred of them with a thousand messages each.
+func fillBatches(t *testing.T, conn *pgx.Conn) {
+	t.Helper()
+	exec(t, conn, `
+INSERT INTO outbox.batch (tenant, consumer, target, kind, key, digest, sealed_at, completed_at)
+SELECT 't' || i % 10, 'c', 'g', 'k', 'key' || i, decode(repeat('00', 32), 'hex'), now(),
+    CASE WHEN i % 2 = 0 THEN now() - i * interval '1 minute' ELSE '9999-12-31 00:00:00+00' END
+FROM generate_series(1, 5000) AS i`)
+	exec(t, conn, `
+INSERT INTO outbox.batch_row (batch_id, number, message_id)
+SELECT 1 + (i - 1) / 1000, 1 + (i - 1) % 1000, i
+FROM generate_series(1, 100000) AS i`)
 }
 
 // A node is a plan node of EXPLAIN (FORMAT JSON), as far as the shape needs it.
@@ -199,6 +214,7 @@ var column = regexp.MustCompile(`\(message_id \+ 0\)|\b[a-z_]+\b`)
 var columnNames = []string{
 	"(message_id + 0)", "message_id", "id", "consumer", "target", "kind", "tenant", "priority", "due_at", "order_key", "key", "outcome", "settled_at", "name",
 	"transaction_id", "position", "event_id", "scope", "ended_at", "held_until",
+	"batch_id", "number", "fate", "completed_at",
 }
 
 func (n *node) shape() string {
@@ -274,7 +290,7 @@ func (n *node) each(visit func(*node)) {
 func checkIndexed(t *testing.T, plan *node) {
 	t.Helper()
 	plan.each(func(n *node) {
-		hot := slices.Contains([]string{"message", "queue", "settlement", "order_lease", "event", "claim"}, n.Relation)
+		hot := slices.Contains([]string{"message", "queue", "settlement", "order_lease", "event", "claim", "batch", "batch_row"}, n.Relation)
 		if hot && (n.Type == "Seq Scan" || strings.HasPrefix(n.Type, "Bitmap")) {
 			t.Errorf("%s of %s\n%s", n.Type, n.Relation, plan.shape())
 		}
@@ -325,6 +341,7 @@ func explainExecute(t *testing.T, conn *pgx.Conn, name string) *node {
 // callersStatements run in the caller's transaction, without our planner settings.
 var callersStatements = []string{
 	"Enqueue", "FindKeys", "AppendEvents", "FindEvents", "SaveReader", "Claim", "TakeClaim", "EndClaim", "RecordClaim", "FindClaims",
+	"AddBatchRows", "FindBatchRows",
 }
 
 // statement gives the text and the arguments that the generated method sends.

@@ -27,10 +27,11 @@ type parted struct {
 	db.Appender
 	db.Streamer
 	db.Claimer
+	db.Batcher
 	db.Transactor
 	remainder
 
-	operator db.Inspector
+	operator, viewer db.Store
 }
 
 type remainder interface {
@@ -42,6 +43,20 @@ type remainder interface {
 // ShowMessage shows content, which viewers do not see.
 func (p parted) ShowMessage(ctx context.Context, arg db.ShowMessageParams) ([]db.ShowMessageRow, error) {
 	return p.operator.ShowMessage(ctx, arg)
+}
+
+// ListBatchRows shows results, which viewers do not see.
+func (p parted) ListBatchRows(ctx context.Context, arg db.ListBatchRowsParams) ([]db.ListBatchRowsRow, error) {
+	return p.operator.ListBatchRows(ctx, arg)
+}
+
+// CountBatch and ListBatches show no content.
+func (p parted) CountBatch(ctx context.Context, arg db.CountBatchParams) ([]db.CountBatchRow, error) {
+	return p.viewer.CountBatch(ctx, arg)
+}
+
+func (p parted) ListBatches(ctx context.Context, arg db.ListBatchesParams) ([]db.ListBatchesRow, error) {
+	return p.viewer.ListBatches(ctx, arg)
 }
 
 // The suite passes with each part under its own role: nobody needs more than schema.Grants gives him.
@@ -71,8 +86,8 @@ func TestC67ConformanceUnderRoles(t *testing.T) {
 			operator, viewer := store(pool(as("operator"))), store(pool(as("viewer")))
 			return parted{
 				Enqueuer: producer, Leaser: sender, Settler: sender, Operator: operator, Purger: store(pool(as("janitor"))),
-				Inspector: viewer, Doctor: viewer, Worker: sender, remainder: sender, operator: operator,
-				Appender: producer, Streamer: sender, Claimer: producer, Transactor: producer,
+				Inspector: viewer, Doctor: viewer, Worker: sender, remainder: sender, operator: operator, viewer: viewer,
+				Appender: producer, Streamer: sender, Claimer: producer, Batcher: producer, Transactor: producer,
 			}
 		}
 		beside := dbtest.SQL{}

@@ -264,6 +264,18 @@ func (s *Store) PurgeAudit(ctx context.Context, arg db.PurgeAuditParams) ([]db.P
 	})
 }
 
+// PurgeBatches implements db.Purger.
+func (s *Store) PurgeBatches(ctx context.Context, arg db.PurgeBatchesParams) ([]db.PurgeBatchesRow, error) {
+	return own(ctx, s, func(h gen.DBTX) ([]db.PurgeBatchesRow, error) {
+		rows, err := s.queries.PurgeBatches(ctx, h, gen.PurgeBatchesParams(arg))
+		out := make([]db.PurgeBatchesRow, len(rows))
+		for i, row := range rows {
+			out[i] = db.PurgeBatchesRow(row)
+		}
+		return out, err
+	})
+}
+
 // PurgeClaims implements db.Purger.
 func (s *Store) PurgeClaims(ctx context.Context, arg db.PurgeClaimsParams) ([]db.PurgeClaimsRow, error) {
 	return own(ctx, s, func(h gen.DBTX) ([]db.PurgeClaimsRow, error) {
@@ -701,5 +713,86 @@ func (s *Store) TakeClaim(ctx context.Context, tx db.Tx, arg db.TakeClaimParams)
 			out[i] = db.TakeClaimRow(row)
 		}
 		return out, err
+	})
+}
+
+// AddBatch implements db.Batcher.
+func (s *Store) AddBatch(ctx context.Context, arg db.AddBatchParams) ([]db.AddBatchRow, error) {
+	return own(ctx, s, func(h gen.DBTX) ([]db.AddBatchRow, error) {
+		rows, err := s.queries.AddBatch(ctx, h, gen.AddBatchParams(arg))
+		out := make([]db.AddBatchRow, len(rows))
+		for i, row := range rows {
+			out[i] = db.AddBatchRow(row)
+		}
+		return out, err
+	})
+}
+
+// AddBatchRows implements db.Batcher.
+func (s *Store) AddBatchRows(ctx context.Context, tx db.Tx, arg db.AddBatchRowsParams) ([]int32, error) {
+	return callers(s, tx, func(h gen.DBTX) ([]int32, error) {
+		return s.queries.AddBatchRows(ctx, h, gen.AddBatchRowsParams(arg))
+	})
+}
+
+// CountBatch implements db.Batcher.
+func (s *Store) CountBatch(ctx context.Context, arg db.CountBatchParams) ([]db.CountBatchRow, error) {
+	return own(ctx, s, func(h gen.DBTX) ([]db.CountBatchRow, error) {
+		rows, err := s.queries.CountBatch(ctx, h, gen.CountBatchParams(arg))
+		out := make([]db.CountBatchRow, len(rows))
+		for i, row := range rows {
+			out[i] = db.CountBatchRow(row)
+		}
+		return out, err
+	})
+}
+
+// FindBatch implements db.Batcher.
+func (s *Store) FindBatch(ctx context.Context, arg db.FindBatchParams) ([]int64, error) {
+	return own(ctx, s, func(h gen.DBTX) ([]int64, error) {
+		return s.queries.FindBatch(ctx, h, gen.FindBatchParams(arg))
+	})
+}
+
+// FindBatchRows implements db.Batcher.
+func (s *Store) FindBatchRows(ctx context.Context, tx db.Tx, arg db.FindBatchRowsParams) ([]db.FindBatchRowsRow, error) {
+	return callers(s, tx, func(h gen.DBTX) ([]db.FindBatchRowsRow, error) {
+		rows, err := s.queries.FindBatchRows(ctx, h, gen.FindBatchRowsParams(arg))
+		out := make([]db.FindBatchRowsRow, len(rows))
+		for i, row := range rows {
+			out[i] = db.FindBatchRowsRow(row)
+		}
+		return out, err
+	})
+}
+
+// ListBatchRows implements db.Batcher.
+func (s *Store) ListBatchRows(ctx context.Context, arg db.ListBatchRowsParams) ([]db.ListBatchRowsRow, error) {
+	return own(ctx, s, func(h gen.DBTX) ([]db.ListBatchRowsRow, error) {
+		rows, err := s.queries.ListBatchRows(ctx, h, gen.ListBatchRowsParams(arg))
+		out := make([]db.ListBatchRowsRow, len(rows))
+		for i, row := range rows {
+			out[i] = db.ListBatchRowsRow(row)
+		}
+		return out, err
+	})
+}
+
+// ListBatches implements db.Batcher.
+func (s *Store) ListBatches(ctx context.Context, arg db.ListBatchesParams) ([]db.ListBatchesRow, error) {
+	return own(ctx, s, func(h gen.DBTX) ([]db.ListBatchesRow, error) {
+		rows, err := s.queries.ListBatches(ctx, h, gen.ListBatchesParams(arg))
+		out := make([]db.ListBatchesRow, len(rows))
+		for i, row := range rows {
+			out[i] = db.ListBatchesRow(row)
+		}
+		return out, err
+	})
+}
+
+// SealBatch implements db.Batcher.
+func (s *Store) SealBatch(ctx context.Context, arg db.SealBatchParams) ([]int64, error) {
+	return own(ctx, s, func(h gen.DBTX) ([]int64, error) {
+		return s.queries.SealBatch(ctx, h, gen.SealBatchParams(arg))
 	})
 }

@@ -87,6 +87,10 @@ func fill(t *testing.T, store *Store) {
 			SELECT i, i, 1700000000000000, 'r' || i, r.id, zeroblob(32) FROM n, outbox_incarnation AS r LIMIT 10`,
 		numbers + `INSERT INTO outbox_claim (claimed_at, ended_at, state, tenant, scope, key, digest)
 			SELECT 1700000000000000, 1700000000000000 + i, 1, 'tenant' || (i % 20), 's' || (i % 5), 'key' || i, zeroblob(32) FROM n`,
+		numbers + `INSERT INTO outbox_batch (created_at, sealed_at, completed_at, tenant, consumer, target, kind, key, digest)
+			SELECT 1700000000000000, 1700000000000000, iif(i % 2 = 0, 1700000000000000 + i, 253402214400000000), 'tenant' || (i % 20), 'c', 't', 'k',
+				'key' || i, zeroblob(32) FROM n`,
+		`INSERT INTO outbox_batch_row (batch_id, number, message_id, fate) SELECT 1 + id / 1000, id, id, iif(id > 10000, 0, 1) FROM outbox_message`,
 	} {
 		if _, err := store.DB().Exec(statement); err != nil {
 			t.Fatal(err)

@@ -46,6 +46,11 @@ func (s *Store) Age(d time.Duration) {
 		back(&c.CreatedAt)
 		back(&c.RevokedAt)
 	})
+	age(s.batches, func(b *tables.Batch) {
+		back(&b.CreatedAt)
+		back(&b.SealedAt)
+		back(&b.CompletedAt)
+	})
 }
 
 func age[K comparable, R any](t table[K, R], change func(*R)) {

@@ -187,6 +187,34 @@ var scopeChecks = []check[tables.CredentialScope]{
 	}},
 }
 
+var batchChecks = []check[tables.Batch]{
+	{"encoding", func(b tables.Batch) bool {
+		return storable(b.Tenant, b.Consumer, b.Target, b.Kind, b.Key, b.CompleteConsumer, b.CompleteTarget, b.CompleteKind, b.CompleteKey, b.CompleteMetadata)
+	}},
+	{"batch_tenant_check", func(b tables.Batch) bool { return b.Tenant == "" || name(b.Tenant) }},
+	{"batch_consumer_check", func(b tables.Batch) bool { return name(b.Consumer) }},
+	{"batch_target_check", func(b tables.Batch) bool { return name(b.Target) }},
+	{"batch_kind_check", func(b tables.Batch) bool { return name(b.Kind) }},
+	{"batch_key_check", func(b tables.Batch) bool { return len(b.Key) <= 200 && !blank(b.Key) }},
+	{"batch_digest_check", func(b tables.Batch) bool { return len(b.Digest) == 32 }},
+	{"batch_complete_check", func(b tables.Batch) bool {
+		if b.CompleteConsumer == "" {
+			return b.CompleteTarget+b.CompleteKind+b.CompleteKey+b.CompleteMetadata == "" && b.CompletePriority == 0 &&
+				len(b.CompleteDigest)+len(b.CompletePayload) == 0
+		}
+		return name(b.CompleteConsumer) && name(b.CompleteTarget) && name(b.CompleteKind) && len(b.CompleteKey) <= 240 && !blank(b.CompleteKey) &&
+			len(b.CompleteDigest) == 32 && len(b.CompleteMetadata) <= 65536 && len(b.CompletePayload) <= 1048576
+	}},
+}
+
+var batchRowChecks = []check[tables.BatchRow]{
+	{"encoding", func(r tables.BatchRow) bool { return storable(r.Reason) }},
+	{"batch_row_number_check", func(r tables.BatchRow) bool { return r.Number > 0 && r.MessageID >= 0 }},
+	{"batch_row_reason_check", func(r tables.BatchRow) bool {
+		return len(r.Reason) <= 1024 && (r.Fate == db.RowRejected) == !blank(r.Reason)
+	}},
+}
+
 // storable says whether a database can keep the texts.
 func storable(texts ...string) bool {
 	for _, text := range texts {

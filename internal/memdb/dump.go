@@ -27,6 +27,10 @@ func (s *Store) Dump() tables.Dump {
 		Claims:      s.claims.sorted(compareClaims),
 		Credentials: s.credentials.sorted(func(a, b tables.Credential) int { return cmp.Compare(a.Name, b.Name) }),
 		Scopes:      s.scopes.sorted(compareScopes),
+		Batches:     s.batches.sorted(func(a, b tables.Batch) int { return cmp.Compare(a.ID, b.ID) }),
+		BatchRows: s.batchRows.sorted(func(a, b tables.BatchRow) int {
+			return cmp.Or(cmp.Compare(a.BatchID, b.BatchID), cmp.Compare(a.Number, b.Number))
+		}),
 	}
 }
 

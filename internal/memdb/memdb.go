@@ -41,8 +41,12 @@ type Store struct {
 	claims      table[claimKey, tables.Claim]
 	credentials table[string, tables.Credential]
 	scopes      table[tables.CredentialScope, tables.CredentialScope]
+	batches     table[int64, tables.Batch]
+	batchRows   table[rowKey, tables.BatchRow]
+	rowOf       map[int64]rowKey   // by message
+	extents     map[int64]extent   // by batch
 	purged      tables.Event       // the last one that retention removed
-	locks       map[any]*Tx        // rows that open transactions wrote, by claimKey, eventKey or readerKey
+	locks       map[any]*Tx        // rows that open transactions wrote, by claimKey, eventKey, readerKey, rowKey or rowMessage
 	keys        map[identity]claim // committed ones and those of open transactions
 	open        map[*Tx]struct{}
 	listeners   map[*listener]struct{}
@@ -50,6 +54,7 @@ type Store struct {
 	lastWorker  int64
 	lastAudit   int64
 	lastEvent   int64
+	lastBatch   int64
 	lastTx      int64 // the number of the transaction that came last to write an event
 }
 
@@ -71,6 +76,10 @@ func New(config Config) *Store {
 		claims:      newTable("claim", claimChecks, keyOfClaim),
 		credentials: newTable("credential", credentialChecks, func(c tables.Credential) string { return c.Name }),
 		scopes:      newTable("credential_scope", scopeChecks, func(s tables.CredentialScope) tables.CredentialScope { return s }),
+		batches:     newTable("batch", batchChecks, func(b tables.Batch) int64 { return b.ID }),
+		batchRows:   newTable("batch_row", batchRowChecks, keyOfRow),
+		rowOf:       map[int64]rowKey{},
+		extents:     map[int64]extent{},
 		locks:       map[any]*Tx{},
 		keys:        map[identity]claim{},
 		open:        map[*Tx]struct{}{},

@@ -48,6 +48,7 @@ func (s *Store) ReplayDead(ctx context.Context, arg db.ReplayDeadParams) ([]int6
 			q.Unsure = dead.Epoch > 0 && (dead.Cause == "age" || dead.Cause == "exhausted")
 			st.settlements.remove(st, id)
 			st.queue.put(st, st.restarted(q, m.MaxAge))
+			st.reopened(id)
 			st.unblock(q)
 			st.audit("replay", id, m.Tenant, arg.Actor, arg.Reason, "was dead, "+dead.Cause+detail)
 			ids = append(ids, id)

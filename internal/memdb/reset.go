@@ -16,6 +16,10 @@ func (s *Store) Reset() {
 	clear(s.claims.rows)
 	clear(s.credentials.rows)
 	clear(s.scopes.rows)
+	clear(s.batches.rows)
+	clear(s.batchRows.rows)
+	clear(s.rowOf)
+	clear(s.extents)
 	for key, claim := range s.keys {
 		if claim.tx == nil {
 			delete(s.keys, key)

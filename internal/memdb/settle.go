@@ -34,6 +34,7 @@ func (s *Store) SettleDropped(ctx context.Context, arg db.SettleDroppedParams) (
 			st.queue.remove(st, q.MessageID)
 			st.endOrder(q, false)
 			st.erase(q.MessageID)
+			st.ended(q.MessageID)
 			ids = append(ids, q.MessageID)
 		}
 		return ids

@@ -132,6 +132,7 @@ func (st *statement) settle(q tables.Queue, outcome tables.Settlement) {
 	outcome.MessageID, outcome.Attempt, outcome.Epoch = q.MessageID, q.Attempt, q.Epoch
 	outcome.Replays, outcome.ReplayedAt, outcome.SettledAt = q.Replays, q.ReplayedAt, st.now
 	st.settlements.put(st, outcome)
+	st.ended(q.MessageID)
 }
 
 // audit records what an operator did; messageID 0 = not about one message.

@@ -33,6 +33,9 @@ type Tx struct {
 	events   []tables.Event
 	readers  map[string]tables.Reader
 	claims   map[claimKey]tables.Claim
+
+	batchRows []tables.BatchRow
+	fills     map[int64]struct{} // batches that it may add rows to
 }
 
 // FencepostTx implements db.Tx.
@@ -53,7 +56,7 @@ type claim struct {
 func (s *Store) Begin() *Tx {
 	tx := &Tx{
 		store: s, began: clock(), done: make(chan struct{}),
-		readers: map[string]tables.Reader{}, claims: map[claimKey]tables.Claim{},
+		readers: map[string]tables.Reader{}, claims: map[claimKey]tables.Claim{}, fills: map[int64]struct{}{},
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -114,6 +117,12 @@ func (tx *Tx) commit() error {
 	}
 	for _, c := range tx.claims {
 		st.claims.put(st, c)
+	}
+	for _, r := range tx.batchRows {
+		if r.MessageID != 0 {
+			r.Fate = st.fateOf(r.MessageID)
+		}
+		st.setRow(r)
 	}
 	tx.end()
 	return nil

@@ -1,8 +1,8 @@
 // Command storegen writes what follows from the statements: the interface db.Store with its Params and Row structs, and, in each driver that
 // sqlc compiles, the methods that satisfy it. It reads the code that sqlc generated, so queries/ stays the only source.
 //
-// A statement of enqueue.sql, append.sql or claim.sql runs in the caller's transaction and takes a db.Tx; every other one runs in a transaction
-// of the driver's own. Statements marked :exec belong to the drivers themselves and have no method; so do those of move.sql, which
+// A statement of enqueue.sql, append.sql or claim.sql, and those of batch.sql that go with an enqueue, run in the caller's transaction and take a
+// db.Tx; every other one runs in a transaction of the driver's own. Statements marked :exec belong to the drivers themselves and have no method; so do those of move.sql, which
 // serve one command.
 package main
 
@@ -17,6 +17,7 @@ import (
 	"log"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 )
 
@@ -41,8 +42,12 @@ func main() {
 // A role is one file of queries: enqueue.sql gives db.Enqueuer.
 type role struct {
 	file, name string
-	inTx       bool // its statements run in the caller's transaction
+	inTx       string // which of its statements run in the caller's transaction: * or names
 	statements []statement
+}
+
+func (r role) callers(s statement) bool {
+	return r.inTx == "*" || slices.Contains(strings.Fields(r.inTx), s.name)
 }
 
 type statement struct {
@@ -53,7 +58,7 @@ type statement struct {
 }
 
 var roles = []role{
-	{file: "enqueue", name: "Enqueuer", inTx: true},
+	{file: "enqueue", name: "Enqueuer", inTx: "*"},
 	{file: "lease", name: "Leaser"},
 	{file: "settle", name: "Settler"},
 	{file: "operate", name: "Operator"},
@@ -61,9 +66,10 @@ var roles = []role{
 	{file: "inspect", name: "Inspector"},
 	{file: "work", name: "Worker"},
 	{file: "doctor", name: "Doctor"},
-	{file: "append", name: "Appender", inTx: true},
+	{file: "append", name: "Appender", inTx: "*"},
 	{file: "stream", name: "Streamer"},
-	{file: "claim", name: "Claimer", inTx: true},
+	{file: "claim", name: "Claimer", inTx: "*"},
+	{file: "batch", name: "Batcher", inTx: "AddBatchRows FindBatchRows"},
 }
 
 func read(queries, dir string) error {
@@ -174,7 +180,7 @@ func driver(name, dir string) string {
 				call += ", gen." + s.name + "Params(arg)"
 			}
 			run := "own(ctx, s, "
-			if r.inTx {
+			if r.callers(s) {
 				run = "callers(s, tx, "
 			}
 			fmt.Fprintf(&b, "\n// %s implements db.%s.\nfunc (s *Store) %s(%s) ([]%s, error) {\n", s.name, r.name, s.name, arguments(r, s, "db.", "db."), result)
@@ -193,7 +199,7 @@ func driver(name, dir string) string {
 
 func arguments(r role, s statement, txPackage, paramPackage string) string {
 	list := []string{"ctx context.Context"}
-	if r.inTx {
+	if r.callers(s) {
 		list = append(list, "tx "+txPackage+"Tx")
 	}
 	if s.params != "" {

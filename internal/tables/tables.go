@@ -177,6 +177,38 @@ type CredentialScope struct {
 	Tenant   string
 }
 
+// Batch is a job of many messages.
+type Batch struct {
+	ID               int64
+	CreatedAt        time.Time
+	SealedAt         time.Time
+	CompletedAt      time.Time
+	Run              int32
+	CompletePriority int16
+	Tenant           string
+	Consumer         string
+	Target           string
+	Kind             string
+	Key              string
+	Digest           []byte
+	CompleteConsumer string
+	CompleteTarget   string
+	CompleteKind     string
+	CompleteKey      string
+	CompleteDigest   []byte
+	CompleteMetadata string
+	CompletePayload  []byte
+}
+
+// BatchRow is what became of one row of a batch.
+type BatchRow struct {
+	BatchID   int64
+	MessageID int64
+	Number    int32
+	Fate      int16
+	Reason    string
+}
+
 // Dump is all that a store holds, each table in the order of its primary key.
 type Dump struct {
 	Now         time.Time // by the store's clock
@@ -192,4 +224,6 @@ type Dump struct {
 	Claims      []Claim
 	Credentials []Credential
 	Scopes      []CredentialScope
+	Batches     []Batch
+	BatchRows   []BatchRow
 }

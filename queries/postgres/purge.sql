@@ -335,3 +335,48 @@ SELECT l.over_at::timestamptz AS over_at, l.tenant, l.scope, l.key, (SELECT coun
 FROM (SELECT s.over_at, s.tenant, s.scope, s.key FROM seen AS s ORDER BY s.over_at DESC, s.tenant DESC, s.scope DESC, s.key DESC LIMIT 1) AS l
 UNION ALL
 SELECT '0001-01-01 00:00:00+00'::timestamptz, '', '', '', 0, true FROM turn AS t WHERE NOT t.mine;
+
+-- PurgeBatches removes a batch that was completed more than keep microseconds ago, the oldest first: at most max_rows of its rows, and the batch itself
+-- with the last of them. It returns how many of both it removed; no batch and no row when there is none to remove.
+-- Guard: lock, scope, completed, strictly older than the cut-off. Index: batch_completed, batch_row_pkey. Locks: the janitor's, then the rows
+-- and the batch.
+-- name: PurgeBatches :many
+WITH turn AS MATERIALIZED (
+    SELECT pg_try_advisory_xact_lock(hashtextextended('fencepost janitor ' || sqlc.arg(schema_name)::text, 0)) AS mine
+),
+old AS MATERIALIZED (
+    SELECT b.id
+    FROM outbox.batch AS b
+    WHERE b.completed_at < LEAST(
+            statement_timestamp() - sqlc.arg(keep)::bigint * interval '1 microsecond', '9999-12-31 00:00:00+00'::timestamptz
+        )
+        AND b.completed_at < '9999-12-31 00:00:00+00'
+        AND (sqlc.arg(all_tenants)::boolean OR b.tenant = ANY (sqlc.arg(scope)::text[]))
+        AND (SELECT t.mine FROM turn AS t)
+    ORDER BY b.completed_at, (b.id + 0)
+    LIMIT 1
+),
+seen AS MATERIALIZED (
+    SELECT r.number
+    FROM outbox.batch_row AS r
+    WHERE r.batch_id = (SELECT o.id FROM old AS o)
+    ORDER BY r.number
+    LIMIT sqlc.arg(max_rows)::integer
+),
+gone AS (
+    DELETE FROM outbox.batch_row AS r
+    WHERE r.batch_id = (SELECT o.id FROM old AS o) AND r.number = ANY (ARRAY(SELECT s.number FROM seen AS s))
+    RETURNING r.number
+),
+erased AS (
+    DELETE FROM outbox.batch AS b
+    WHERE b.id = (SELECT o.id FROM old AS o)
+        AND (SELECT count(*) FROM seen AS s) < sqlc.arg(max_rows)::integer
+        AND b.completed_at < '9999-12-31 00:00:00+00' -- again, for one that was opened while this waited
+    RETURNING b.id
+)
+SELECT
+    (SELECT count(*) FROM erased AS e)::bigint AS batches,
+    (SELECT count(*) FROM gone AS g)::bigint AS rows_removed,
+    (NOT t.mine)::boolean AS busy
+FROM turn AS t;

@@ -162,3 +162,30 @@ LIMIT CAST(sqlc.arg(max_rows) AS INTEGER);
 -- name: PurgeClaimsErase :exec
 DELETE FROM outbox_claim
 WHERE tenant = CAST(sqlc.arg(tenant) AS TEXT) AND scope = CAST(sqlc.arg(scope) AS TEXT) AND key = CAST(sqlc.arg(key) AS TEXT);
+
+-- PurgeBatchesPick picks the batch that was completed first, before the cut-off.
+-- Guard: scope, completed, strictly older than the cut-off. Index: batch_completed. Locks: none.
+-- name: PurgeBatchesPick :many
+SELECT b.id
+FROM outbox_batch AS b
+WHERE b.completed_at < CAST(sqlc.arg(cutoff) AS INTEGER) AND b.completed_at < 253402214400000000
+    AND (CAST(sqlc.arg(all_tenants) AS BOOLEAN) OR b.tenant IN (SELECT t.value FROM json_each(CAST(sqlc.arg(scope) AS TEXT)) AS t))
+ORDER BY b.completed_at, b.id
+LIMIT 1;
+
+-- PurgeBatchesRows removes the first rows of a batch. Guard: the caller's. Index: the primary key. Locks: none.
+-- name: PurgeBatchesRows :many
+DELETE FROM outbox_batch_row
+WHERE batch_id = CAST(sqlc.arg(batch_id) AS INTEGER)
+    AND number IN (
+        SELECT r.number FROM outbox_batch_row AS r
+        WHERE r.batch_id = CAST(sqlc.arg(batch_id) AS INTEGER)
+        ORDER BY r.number
+        LIMIT CAST(sqlc.arg(max_rows) AS INTEGER)
+    )
+RETURNING number;
+
+-- PurgeBatchesErase removes a batch. Guard: the caller's. Index: the primary key. Locks: none.
+-- name: PurgeBatchesErase :exec
+DELETE FROM outbox_batch
+WHERE id = CAST(sqlc.arg(id) AS INTEGER);

@@ -102,6 +102,17 @@ GRANT
     SELECT (position, transaction_id, tenant, event_id, digest)
     ON outbox.event TO "outbox_producer";
 
+-- Producer: fills batches, seals them, and sees how far they are. Who ends or replays a message needs no rights on them.
+GRANT
+    INSERT (
+        tenant, consumer, target, kind, key, digest, complete_consumer, complete_target, complete_kind, complete_key, complete_priority,
+        complete_digest, complete_metadata, complete_payload
+    ),
+    SELECT (digest),
+    UPDATE (sealed_at)
+    ON outbox.batch TO "outbox_producer";
+GRANT INSERT (batch_id, number, message_id, fate, reason) ON outbox.batch_row TO "outbox_producer";
+
 -- Sender: reads the facts that its messages come from.
 GRANT SELECT ON outbox.event TO "outbox_sender";
 
@@ -147,6 +158,16 @@ GRANT SELECT ON outbox.incarnation, outbox.reader TO "outbox_viewer", "outbox_op
 GRANT SELECT ON outbox.event, outbox.claim TO "outbox_operator";
 GRANT DELETE ON outbox.reader TO "outbox_operator";
 
+-- Batches without the content that a completion records. An operator seals one to cancel it.
+GRANT
+    SELECT (
+        id, created_at, sealed_at, completed_at, run, complete_priority, tenant, consumer, target, kind, key, complete_consumer,
+        complete_target, complete_kind, complete_key
+    )
+    ON outbox.batch TO "outbox_producer", "outbox_sender", "outbox_viewer", "outbox_janitor";
+GRANT SELECT ON outbox.batch_row TO "outbox_producer", "outbox_sender", "outbox_viewer", "outbox_operator", "outbox_janitor";
+GRANT SELECT, UPDATE (sealed_at) ON outbox.batch TO "outbox_operator";
+
 -- Operator: cancels, replays, resolves, pauses, releases, unblocks, and leaves an audit row that he cannot change.
 GRANT INSERT (message_id, action, tenant, actor, reason, detail) ON outbox.audit TO "outbox_operator";
 GRANT
@@ -187,7 +208,7 @@ GRANT
     ON outbox.settlement TO "outbox_janitor";
 GRANT DELETE ON outbox.worker, outbox.audit TO "outbox_janitor";
 GRANT SELECT (digest), DELETE ON outbox.event TO "outbox_janitor";
-GRANT DELETE ON outbox.claim TO "outbox_janitor";
+GRANT DELETE ON outbox.claim, outbox.batch, outbox.batch_row TO "outbox_janitor";
 GRANT UPDATE (purged_transaction_id, purged_position, purged_digest, written_by) ON outbox.incarnation TO "outbox_janitor";
 
 COMMIT;

@@ -308,6 +308,92 @@ func (q *Queries) PurgeAudit(ctx context.Context, db DBTX, arg PurgeAuditParams)
 	return items, nil
 }
 
+const purgeBatches = `-- name: PurgeBatches :many
+WITH turn AS MATERIALIZED (
+    SELECT pg_try_advisory_xact_lock(hashtextextended('fencepost janitor ' || $1::text, 0)) AS mine
+),
+old AS MATERIALIZED (
+    SELECT b.id
+    FROM outbox.batch AS b
+    WHERE b.completed_at < LEAST(
+            statement_timestamp() - $2::bigint * interval '1 microsecond', '9999-12-31 00:00:00+00'::timestamptz
+        )
+        AND b.completed_at < '9999-12-31 00:00:00+00'
+        AND ($3::boolean OR b.tenant = ANY ($4::text[]))
+        AND (SELECT t.mine FROM turn AS t)
+    ORDER BY b.completed_at, (b.id + 0)
+    LIMIT 1
+),
+seen AS MATERIALIZED (
+    SELECT r.number
+    FROM outbox.batch_row AS r
+    WHERE r.batch_id = (SELECT o.id FROM old AS o)
+    ORDER BY r.number
+    LIMIT $5::integer
+),
+gone AS (
+    DELETE FROM outbox.batch_row AS r
+    WHERE r.batch_id = (SELECT o.id FROM old AS o) AND r.number = ANY (ARRAY(SELECT s.number FROM seen AS s))
+    RETURNING r.number
+),
+erased AS (
+    DELETE FROM outbox.batch AS b
+    WHERE b.id = (SELECT o.id FROM old AS o)
+        AND (SELECT count(*) FROM seen AS s) < $5::integer
+        AND b.completed_at < '9999-12-31 00:00:00+00' -- again, for one that was opened while this waited
+    RETURNING b.id
+)
+SELECT
+    (SELECT count(*) FROM erased AS e)::bigint AS batches,
+    (SELECT count(*) FROM gone AS g)::bigint AS rows_removed,
+    (NOT t.mine)::boolean AS busy
+FROM turn AS t
+`
+
+type PurgeBatchesParams struct {
+	SchemaName string
+	Keep       int64
+	AllTenants bool
+	Scope      []string
+	MaxRows    int32
+}
+
+type PurgeBatchesRow struct {
+	Batches     int64
+	RowsRemoved int64
+	Busy        bool
+}
+
+// PurgeBatches removes a batch that was completed more than keep microseconds ago, the oldest first: at most max_rows of its rows, and the batch itself
+// with the last of them. It returns how many of both it removed; no batch and no row when there is none to remove.
+// Guard: lock, scope, completed, strictly older than the cut-off. Index: batch_completed, batch_row_pkey. Locks: the janitor's, then the rows
+// and the batch.
+func (q *Queries) PurgeBatches(ctx context.Context, db DBTX, arg PurgeBatchesParams) ([]PurgeBatchesRow, error) {
+	rows, err := db.Query(ctx, purgeBatches,
+		arg.SchemaName,
+		arg.Keep,
+		arg.AllTenants,
+		arg.Scope,
+		arg.MaxRows,
+	)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	var items []PurgeBatchesRow
+	for rows.Next() {
+		var i PurgeBatchesRow
+		if err := rows.Scan(&i.Batches, &i.RowsRemoved, &i.Busy); err != nil {
+			return nil, err
+		}
+		items = append(items, i)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
+}
+
 const purgeClaims = `-- name: PurgeClaims :many
 WITH turn AS MATERIALIZED (
     SELECT pg_try_advisory_xact_lock(hashtextextended('fencepost janitor ' || $1::text, 0)) AS mine

@@ -24,6 +24,15 @@ func New(db DBTX) *Queries {
 func Prepare(ctx context.Context, db DBTX) (*Queries, error) {
 	q := Queries{db: db}
 	var err error
+	if q.addBatchStmt, err = db.PrepareContext(ctx, addBatch); err != nil {
+		return nil, fmt.Errorf("error preparing query AddBatch: %w", err)
+	}
+	if q.addBatchFoundStmt, err = db.PrepareContext(ctx, addBatchFound); err != nil {
+		return nil, fmt.Errorf("error preparing query AddBatchFound: %w", err)
+	}
+	if q.addBatchRowsStmt, err = db.PrepareContext(ctx, addBatchRows); err != nil {
+		return nil, fmt.Errorf("error preparing query AddBatchRows: %w", err)
+	}
 	if q.addCredentialStmt, err = db.PrepareContext(ctx, addCredential); err != nil {
 		return nil, fmt.Errorf("error preparing query AddCredential: %w", err)
 	}
@@ -51,6 +60,9 @@ func Prepare(ctx context.Context, db DBTX) (*Queries, error) {
 	if q.claimStmt, err = db.PrepareContext(ctx, claim); err != nil {
 		return nil, fmt.Errorf("error preparing query Claim: %w", err)
 	}
+	if q.countBatchStmt, err = db.PrepareContext(ctx, countBatch); err != nil {
+		return nil, fmt.Errorf("error preparing query CountBatch: %w", err)
+	}
 	if q.countLanesStmt, err = db.PrepareContext(ctx, countLanes); err != nil {
 		return nil, fmt.Errorf("error preparing query CountLanes: %w", err)
 	}
@@ -77,6 +89,12 @@ func Prepare(ctx context.Context, db DBTX) (*Queries, error) {
 	}
 	if q.expireUnleasedSeeStmt, err = db.PrepareContext(ctx, expireUnleasedSee); err != nil {
 		return nil, fmt.Errorf("error preparing query ExpireUnleasedSee: %w", err)
+	}
+	if q.findBatchStmt, err = db.PrepareContext(ctx, findBatch); err != nil {
+		return nil, fmt.Errorf("error preparing query FindBatch: %w", err)
+	}
+	if q.findBatchRowsStmt, err = db.PrepareContext(ctx, findBatchRows); err != nil {
+		return nil, fmt.Errorf("error preparing query FindBatchRows: %w", err)
 	}
 	if q.findClaimsStmt, err = db.PrepareContext(ctx, findClaims); err != nil {
 		return nil, fmt.Errorf("error preparing query FindClaims: %w", err)
@@ -119,6 +137,18 @@ func Prepare(ctx context.Context, db DBTX) (*Queries, error) {
 	}
 	if q.leaseSuccessorsPickStmt, err = db.PrepareContext(ctx, leaseSuccessorsPick); err != nil {
 		return nil, fmt.Errorf("error preparing query LeaseSuccessorsPick: %w", err)
+	}
+	if q.listBatchRowsStmt, err = db.PrepareContext(ctx, listBatchRows); err != nil {
+		return nil, fmt.Errorf("error preparing query ListBatchRows: %w", err)
+	}
+	if q.listBatchRowsOfStmt, err = db.PrepareContext(ctx, listBatchRowsOf); err != nil {
+		return nil, fmt.Errorf("error preparing query ListBatchRowsOf: %w", err)
+	}
+	if q.listBatchRowsPickStmt, err = db.PrepareContext(ctx, listBatchRowsPick); err != nil {
+		return nil, fmt.Errorf("error preparing query ListBatchRowsPick: %w", err)
+	}
+	if q.listBatchesStmt, err = db.PrepareContext(ctx, listBatches); err != nil {
+		return nil, fmt.Errorf("error preparing query ListBatches: %w", err)
 	}
 	if q.listCredentialsStmt, err = db.PrepareContext(ctx, listCredentials); err != nil {
 		return nil, fmt.Errorf("error preparing query ListCredentials: %w", err)
@@ -197,6 +227,15 @@ func Prepare(ctx context.Context, db DBTX) (*Queries, error) {
 	}
 	if q.purgeAuditSeeStmt, err = db.PrepareContext(ctx, purgeAuditSee); err != nil {
 		return nil, fmt.Errorf("error preparing query PurgeAuditSee: %w", err)
+	}
+	if q.purgeBatchesEraseStmt, err = db.PrepareContext(ctx, purgeBatchesErase); err != nil {
+		return nil, fmt.Errorf("error preparing query PurgeBatchesErase: %w", err)
+	}
+	if q.purgeBatchesPickStmt, err = db.PrepareContext(ctx, purgeBatchesPick); err != nil {
+		return nil, fmt.Errorf("error preparing query PurgeBatchesPick: %w", err)
+	}
+	if q.purgeBatchesRowsStmt, err = db.PrepareContext(ctx, purgeBatchesRows); err != nil {
+		return nil, fmt.Errorf("error preparing query PurgeBatchesRows: %w", err)
 	}
 	if q.purgeClaimsEraseStmt, err = db.PrepareContext(ctx, purgeClaimsErase); err != nil {
 		return nil, fmt.Errorf("error preparing query PurgeClaimsErase: %w", err)
@@ -297,6 +336,9 @@ func Prepare(ctx context.Context, db DBTX) (*Queries, error) {
 	if q.saveReaderOnStmt, err = db.PrepareContext(ctx, saveReaderOn); err != nil {
 		return nil, fmt.Errorf("error preparing query SaveReaderOn: %w", err)
 	}
+	if q.sealBatchStmt, err = db.PrepareContext(ctx, sealBatch); err != nil {
+		return nil, fmt.Errorf("error preparing query SealBatch: %w", err)
+	}
 	if q.settleAgainStmt, err = db.PrepareContext(ctx, settleAgain); err != nil {
 		return nil, fmt.Errorf("error preparing query SettleAgain: %w", err)
 	}
@@ -338,6 +380,21 @@ func Prepare(ctx context.Context, db DBTX) (*Queries, error) {
 
 func (q *Queries) Close() error {
 	var err error
+	if q.addBatchStmt != nil {
+		if cerr := q.addBatchStmt.Close(); cerr != nil {
+			err = fmt.Errorf("error closing addBatchStmt: %w", cerr)
+		}
+	}
+	if q.addBatchFoundStmt != nil {
+		if cerr := q.addBatchFoundStmt.Close(); cerr != nil {
+			err = fmt.Errorf("error closing addBatchFoundStmt: %w", cerr)
+		}
+	}
+	if q.addBatchRowsStmt != nil {
+		if cerr := q.addBatchRowsStmt.Close(); cerr != nil {
+			err = fmt.Errorf("error closing addBatchRowsStmt: %w", cerr)
+		}
+	}
 	if q.addCredentialStmt != nil {
 		if cerr := q.addCredentialStmt.Close(); cerr != nil {
 			err = fmt.Errorf("error closing addCredentialStmt: %w", cerr)
@@ -383,6 +440,11 @@ func (q *Queries) Close() error {
 			err = fmt.Errorf("error closing claimStmt: %w", cerr)
 		}
 	}
+	if q.countBatchStmt != nil {
+		if cerr := q.countBatchStmt.Close(); cerr != nil {
+			err = fmt.Errorf("error closing countBatchStmt: %w", cerr)
+		}
+	}
 	if q.countLanesStmt != nil {
 		if cerr := q.countLanesStmt.Close(); cerr != nil {
 			err = fmt.Errorf("error closing countLanesStmt: %w", cerr)
@@ -426,6 +488,16 @@ func (q *Queries) Close() error {
 	if q.expireUnleasedSeeStmt != nil {
 		if cerr := q.expireUnleasedSeeStmt.Close(); cerr != nil {
 			err = fmt.Errorf("error closing expireUnleasedSeeStmt: %w", cerr)
+		}
+	}
+	if q.findBatchStmt != nil {
+		if cerr := q.findBatchStmt.Close(); cerr != nil {
+			err = fmt.Errorf("error closing findBatchStmt: %w", cerr)
+		}
+	}
+	if q.findBatchRowsStmt != nil {
+		if cerr := q.findBatchRowsStmt.Close(); cerr != nil {
+			err = fmt.Errorf("error closing findBatchRowsStmt: %w", cerr)
 		}
 	}
 	if q.findClaimsStmt != nil {
@@ -496,6 +568,26 @@ func (q *Queries) Close() error {
 	if q.leaseSuccessorsPickStmt != nil {
 		if cerr := q.leaseSuccessorsPickStmt.Close(); cerr != nil {
 			err = fmt.Errorf("error closing leaseSuccessorsPickStmt: %w", cerr)
+		}
+	}
+	if q.listBatchRowsStmt != nil {
+		if cerr := q.listBatchRowsStmt.Close(); cerr != nil {
+			err = fmt.Errorf("error closing listBatchRowsStmt: %w", cerr)
+		}
+	}
+	if q.listBatchRowsOfStmt != nil {
+		if cerr := q.listBatchRowsOfStmt.Close(); cerr != nil {
+			err = fmt.Errorf("error closing listBatchRowsOfStmt: %w", cerr)
+		}
+	}
+	if q.listBatchRowsPickStmt != nil {
+		if cerr := q.listBatchRowsPickStmt.Close(); cerr != nil {
+			err = fmt.Errorf("error closing listBatchRowsPickStmt: %w", cerr)
+		}
+	}
+	if q.listBatchesStmt != nil {
+		if cerr := q.listBatchesStmt.Close(); cerr != nil {
+			err = fmt.Errorf("error closing listBatchesStmt: %w", cerr)
 		}
 	}
 	if q.listCredentialsStmt != nil {
@@ -626,6 +718,21 @@ func (q *Queries) Close() error {
 	if q.purgeAuditSeeStmt != nil {
 		if cerr := q.purgeAuditSeeStmt.Close(); cerr != nil {
 			err = fmt.Errorf("error closing purgeAuditSeeStmt: %w", cerr)
+		}
+	}
+	if q.purgeBatchesEraseStmt != nil {
+		if cerr := q.purgeBatchesEraseStmt.Close(); cerr != nil {
+			err = fmt.Errorf("error closing purgeBatchesEraseStmt: %w", cerr)
+		}
+	}
+	if q.purgeBatchesPickStmt != nil {
+		if cerr := q.purgeBatchesPickStmt.Close(); cerr != nil {
+			err = fmt.Errorf("error closing purgeBatchesPickStmt: %w", cerr)
+		}
+	}
+	if q.purgeBatchesRowsStmt != nil {
+		if cerr := q.purgeBatchesRowsStmt.Close(); cerr != nil {
+			err = fmt.Errorf("error closing purgeBatchesRowsStmt: %w", cerr)
 		}
 	}
 	if q.purgeClaimsEraseStmt != nil {
@@ -793,6 +900,11 @@ func (q *Queries) Close() error {
 			err = fmt.Errorf("error closing saveReaderOnStmt: %w", cerr)
 		}
 	}
+	if q.sealBatchStmt != nil {
+		if cerr := q.sealBatchStmt.Close(); cerr != nil {
+			err = fmt.Errorf("error closing sealBatchStmt: %w", cerr)
+		}
+	}
 	if q.settleAgainStmt != nil {
 		if cerr := q.settleAgainStmt.Close(); cerr != nil {
 			err = fmt.Errorf("error closing settleAgainStmt: %w", cerr)
@@ -892,6 +1004,9 @@ func (q *Queries) queryRow(ctx context.Context, stmt *sql.Stmt, query string, ar
 type Queries struct {
 	db                       DBTX
 	tx                       *sql.Tx
+	addBatchStmt             *sql.Stmt
+	addBatchFoundStmt        *sql.Stmt
+	addBatchRowsStmt         *sql.Stmt
 	addCredentialStmt        *sql.Stmt
 	addCredentialScopeStmt   *sql.Stmt
 	adoptStreamStmt          *sql.Stmt
@@ -901,6 +1016,7 @@ type Queries struct {
 	auditMessagesCountStmt   *sql.Stmt
 	becomeWriterStmt         *sql.Stmt
 	claimStmt                *sql.Stmt
+	countBatchStmt           *sql.Stmt
 	countLanesStmt           *sql.Stmt
 	countLanesOneStmt        *sql.Stmt
 	countParkedStmt          *sql.Stmt
@@ -910,6 +1026,8 @@ type Queries struct {
 	enqueueDueStmt           *sql.Stmt
 	enqueueMessageStmt       *sql.Stmt
 	expireUnleasedSeeStmt    *sql.Stmt
+	findBatchStmt            *sql.Stmt
+	findBatchRowsStmt        *sql.Stmt
 	findClaimsStmt           *sql.Stmt
 	findCredentialStmt       *sql.Stmt
 	findEventsStmt           *sql.Stmt
@@ -924,6 +1042,10 @@ type Queries struct {
 	leaseOrderStmt           *sql.Stmt
 	leaseReadStmt            *sql.Stmt
 	leaseSuccessorsPickStmt  *sql.Stmt
+	listBatchRowsStmt        *sql.Stmt
+	listBatchRowsOfStmt      *sql.Stmt
+	listBatchRowsPickStmt    *sql.Stmt
+	listBatchesStmt          *sql.Stmt
 	listCredentialsStmt      *sql.Stmt
 	listDeliveredStmt        *sql.Stmt
 	listDeliveredBoundStmt   *sql.Stmt
@@ -950,6 +1072,9 @@ type Queries struct {
 	pauseLaneStmt            *sql.Stmt
 	purgeAuditEraseStmt      *sql.Stmt
 	purgeAuditSeeStmt        *sql.Stmt
+	purgeBatchesEraseStmt    *sql.Stmt
+	purgeBatchesPickStmt     *sql.Stmt
+	purgeBatchesRowsStmt     *sql.Stmt
 	purgeClaimsEraseStmt     *sql.Stmt
 	purgeClaimsSeeStmt       *sql.Stmt
 	purgeEventsEraseStmt     *sql.Stmt
@@ -983,6 +1108,7 @@ type Queries struct {
 	revokeCredentialStmt     *sql.Stmt
 	saveReaderNewStmt        *sql.Stmt
 	saveReaderOnStmt         *sql.Stmt
+	sealBatchStmt            *sql.Stmt
 	settleAgainStmt          *sql.Stmt
 	settleBlockStmt          *sql.Stmt
 	settleDequeueStmt        *sql.Stmt
@@ -1001,6 +1127,9 @@ func (q *Queries) WithTx(tx *sql.Tx) *Queries {
 	return &Queries{
 		db:                       tx,
 		tx:                       tx,
+		addBatchStmt:             q.addBatchStmt,
+		addBatchFoundStmt:        q.addBatchFoundStmt,
+		addBatchRowsStmt:         q.addBatchRowsStmt,
 		addCredentialStmt:        q.addCredentialStmt,
 		addCredentialScopeStmt:   q.addCredentialScopeStmt,
 		adoptStreamStmt:          q.adoptStreamStmt,
@@ -1010,6 +1139,7 @@ func (q *Queries) WithTx(tx *sql.Tx) *Queries {
 		auditMessagesCountStmt:   q.auditMessagesCountStmt,
 		becomeWriterStmt:         q.becomeWriterStmt,
 		claimStmt:                q.claimStmt,
+		countBatchStmt:           q.countBatchStmt,
 		countLanesStmt:           q.countLanesStmt,
 		countLanesOneStmt:        q.countLanesOneStmt,
 		countParkedStmt:          q.countParkedStmt,
@@ -1019,6 +1149,8 @@ func (q *Queries) WithTx(tx *sql.Tx) *Queries {
 		enqueueDueStmt:           q.enqueueDueStmt,
 		enqueueMessageStmt:       q.enqueueMessageStmt,
 		expireUnleasedSeeStmt:    q.expireUnleasedSeeStmt,
+		findBatchStmt:            q.findBatchStmt,
+		findBatchRowsStmt:        q.findBatchRowsStmt,
 		findClaimsStmt:           q.findClaimsStmt,
 		findCredentialStmt:       q.findCredentialStmt,
 		findEventsStmt:           q.findEventsStmt,
@@ -1033,6 +1165,10 @@ func (q *Queries) WithTx(tx *sql.Tx) *Queries {
 		leaseOrderStmt:           q.leaseOrderStmt,
 		leaseReadStmt:            q.leaseReadStmt,
 		leaseSuccessorsPickStmt:  q.leaseSuccessorsPickStmt,
+		listBatchRowsStmt:        q.listBatchRowsStmt,
+		listBatchRowsOfStmt:      q.listBatchRowsOfStmt,
+		listBatchRowsPickStmt:    q.listBatchRowsPickStmt,
+		listBatchesStmt:          q.listBatchesStmt,
 		listCredentialsStmt:      q.listCredentialsStmt,
 		listDeliveredStmt:        q.listDeliveredStmt,
 		listDeliveredBoundStmt:   q.listDeliveredBoundStmt,
@@ -1059,6 +1195,9 @@ func (q *Queries) WithTx(tx *sql.Tx) *Queries {
 		pauseLaneStmt:            q.pauseLaneStmt,
 		purgeAuditEraseStmt:      q.purgeAuditEraseStmt,
 		purgeAuditSeeStmt:        q.purgeAuditSeeStmt,
+		purgeBatchesEraseStmt:    q.purgeBatchesEraseStmt,
+		purgeBatchesPickStmt:     q.purgeBatchesPickStmt,
+		purgeBatchesRowsStmt:     q.purgeBatchesRowsStmt,
 		purgeClaimsEraseStmt:     q.purgeClaimsEraseStmt,
 		purgeClaimsSeeStmt:       q.purgeClaimsSeeStmt,
 		purgeEventsEraseStmt:     q.purgeEventsEraseStmt,
@@ -1092,6 +1231,7 @@ func (q *Queries) WithTx(tx *sql.Tx) *Queries {
 		revokeCredentialStmt:     q.revokeCredentialStmt,
 		saveReaderNewStmt:        q.saveReaderNewStmt,
 		saveReaderOnStmt:         q.saveReaderOnStmt,
+		sealBatchStmt:            q.sealBatchStmt,
 		settleAgainStmt:          q.settleAgainStmt,
 		settleBlockStmt:          q.settleBlockStmt,
 		settleDequeueStmt:        q.settleDequeueStmt,

@@ -141,6 +141,102 @@ func (q *Queries) PurgeAuditSee(ctx context.Context, arg PurgeAuditSeeParams) ([
 	return items, nil
 }
 
+const purgeBatchesErase = `-- name: PurgeBatchesErase :exec
+DELETE FROM outbox_batch
+WHERE id = CAST(?1 AS INTEGER)
+`
+
+type PurgeBatchesEraseParams struct {
+	ID int64
+}
+
+// PurgeBatchesErase removes a batch. Guard: the caller's. Index: the primary key. Locks: none.
+func (q *Queries) PurgeBatchesErase(ctx context.Context, arg PurgeBatchesEraseParams) error {
+	_, err := q.exec(ctx, q.purgeBatchesEraseStmt, purgeBatchesErase, arg.ID)
+	return err
+}
+
+const purgeBatchesPick = `-- name: PurgeBatchesPick :many
+SELECT b.id
+FROM outbox_batch AS b
+WHERE b.completed_at < CAST(?1 AS INTEGER) AND b.completed_at < 253402214400000000
+    AND (CAST(?2 AS BOOLEAN) OR b.tenant IN (SELECT t.value FROM json_each(CAST(?3 AS TEXT)) AS t))
+ORDER BY b.completed_at, b.id
+LIMIT 1
+`
+
+type PurgeBatchesPickParams struct {
+	Cutoff     int64
+	AllTenants bool
+	Scope      string
+}
+
+// PurgeBatchesPick picks the batch that was completed first, before the cut-off.
+// Guard: scope, completed, strictly older than the cut-off. Index: batch_completed. Locks: none.
+func (q *Queries) PurgeBatchesPick(ctx context.Context, arg PurgeBatchesPickParams) ([]int64, error) {
+	rows, err := q.query(ctx, q.purgeBatchesPickStmt, purgeBatchesPick, arg.Cutoff, arg.AllTenants, arg.Scope)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	var items []int64
+	for rows.Next() {
+		var id int64
+		if err := rows.Scan(&id); err != nil {
+			return nil, err
+		}
+		items = append(items, id)
+	}
+	if err := rows.Close(); err != nil {
+		return nil, err
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
+}
+
+const purgeBatchesRows = `-- name: PurgeBatchesRows :many
+DELETE FROM outbox_batch_row
+WHERE batch_id = CAST(?1 AS INTEGER)
+    AND number IN (
+        SELECT r.number FROM outbox_batch_row AS r
+        WHERE r.batch_id = CAST(?1 AS INTEGER)
+        ORDER BY r.number
+        LIMIT CAST(?2 AS INTEGER)
+    )
+RETURNING number
+`
+
+type PurgeBatchesRowsParams struct {
+	BatchID int64
+	MaxRows int64
+}
+
+// PurgeBatchesRows removes the first rows of a batch. Guard: the caller's. Index: the primary key. Locks: none.
+func (q *Queries) PurgeBatchesRows(ctx context.Context, arg PurgeBatchesRowsParams) ([]int64, error) {
+	rows, err := q.query(ctx, q.purgeBatchesRowsStmt, purgeBatchesRows, arg.BatchID, arg.MaxRows)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	var items []int64
+	for rows.Next() {
+		var number int64
+		if err := rows.Scan(&number); err != nil {
+			return nil, err
+		}
+		items = append(items, number)
+	}
+	if err := rows.Close(); err != nil {
+		return nil, err
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
+}
+
 const purgeClaimsErase = `-- name: PurgeClaimsErase :exec
 DELETE FROM outbox_claim
 WHERE tenant = CAST(?1 AS TEXT) AND scope = CAST(?2 AS TEXT) AND key = CAST(?3 AS TEXT)
