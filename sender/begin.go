@@ -100,20 +100,19 @@ func (w *worker) touch(now time.Time) {
 		return
 	}
 	id, began := w.id, now
-	var shut error
 	w.call(touching, w.shortest/3, func(ctx context.Context) error {
 		known, err := w.box.TouchWorker(ctx, id)
 		if err == nil && !known {
 			id, err = w.box.RegisterWorker(ctx, w.config.Name, host())
 		}
 		if err == nil {
-			shut, err = w.lookUp(ctx)
+			err = w.lookUp(ctx)
 		}
 		return err
 	}, func(err error) {
-		w.lookedUp(began, shut, err)
 		if err == nil {
 			now := time.Now()
+			w.lookedUp(began)
 			w.outage.worked(touching, now)
 			w.id, w.touchAt = id, now.Add(touchEvery)
 		}

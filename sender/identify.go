@@ -27,27 +27,23 @@ func (w *worker) identify(ctx context.Context) (err error) {
 	return err
 }
 
-// lookUp looks at the credential again, in the round of another call: shut is why the worker is not let in any more, err that nobody can tell.
-func (w *worker) lookUp(ctx context.Context) (shut, err error) {
+// lookUp looks at the credential again, in the round of another call.
+func (w *worker) lookUp(ctx context.Context) error {
 	if w.identity == nil {
-		return nil, nil
+		return nil
 	}
-	if err = w.identity.Check(ctx); err == nil {
-		err = w.identity.Permits(w.consumer.Name(), w.config.Scope)
+	if err := w.identity.Check(ctx); err != nil {
+		return err
 	}
-	if errors.Is(err, outbox.ErrRevoked) || errors.Is(err, outbox.ErrNotPermitted) {
-		return err, nil
-	}
-	return nil, err
+	return w.identity.Permits(w.consumer.Name(), w.config.Scope)
 }
 
-// lookedUp takes in what a call found that began at the given time.
-func (w *worker) lookedUp(began time.Time, shut, err error) {
-	if shut != nil {
-		w.revoke(shut)
-	} else if err == nil {
-		w.trustedUntil = began.Add(trusted)
-	}
+// lookedUp takes in that a look succeeded which began at the given time.
+func (w *worker) lookedUp(began time.Time) { w.trustedUntil = began.Add(trusted) }
+
+// shutOut says whether a call failed for the credential alone. That may be a lease which comes between a look and its answer.
+func shutOut(err error) bool {
+	return errors.Is(err, outbox.ErrRevoked) || errors.Is(err, outbox.ErrNotPermitted)
 }
 
 // revoke stops a worker that is not let in any more. Its handlers end at once; what they did nevertheless is recorded under its leases, since an

@@ -42,8 +42,7 @@ func (w *worker) renew(now time.Time) {
 		return
 	}
 	var renewals []renewal
-	var shut error
-	w.call(renewing, w.shortest/3, func(ctx context.Context) (err error) {
+	w.call(renewing, w.shortest/3, func(ctx context.Context) error {
 		for length, group := range groups {
 			renewed, err := w.renewGroup(ctx, group, length)
 			renewals = append(renewals, renewed...)
@@ -51,15 +50,14 @@ func (w *worker) renew(now time.Time) {
 				return err
 			}
 		}
-		shut, err = w.lookUp(ctx)
-		return err
+		return w.lookUp(ctx)
 	}, func(err error) {
 		began, now := now, time.Now()
 		if err == nil {
 			w.outage.worked(renewing, now)
+			w.lookedUp(began)
 		}
 		w.renewed(renewals, now)
-		w.lookedUp(began, shut, err)
 	})
 }
 

@@ -74,7 +74,7 @@ func (w *worker) record(batch []*held) {
 		w.take(successors, lease, since)
 		if followErr != nil && w.calls.Err() == nil {
 			w.askLess()
-			w.outage.failed(leasing, followErr, now)
+			w.failed(leasing, followErr)
 			w.leaseFailed(followErr)
 		}
 	})

@@ -204,12 +204,21 @@ func (w *worker) call(op operation, within time.Duration, do func(context.Contex
 			w.events <- func() {
 				w.busy[op] = false
 				w.inFlight--
-				if err != nil && w.calls.Err() == nil {
-					w.outage.failed(op, err, time.Now())
+				if err != nil {
+					w.failed(op, err)
 				}
 				answer(err)
 			}
 		}()
 		err = do(ctx)
 	}()
+}
+
+// failed takes in why a call failed.
+func (w *worker) failed(op operation, err error) {
+	if shutOut(err) {
+		w.revoke(err)
+	} else if w.calls.Err() == nil {
+		w.outage.failed(op, err, time.Now())
+	}
 }

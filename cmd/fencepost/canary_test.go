@@ -156,13 +156,12 @@ func (s *search) performed(f fixture, credential outbox.Credential, signing webh
 			return wrong
 		}},
 	}}
-	verbs := "%v %+v %#v %s %x %d"
-	s.in("config", fmt.Sprintf(verbs, config, config, config, config, config, config))
+	s.in("config", inEveryVerb(config))
 	run, err := sender.New(box, f.consumer(s.T), config)
 	if err != nil {
 		s.Fatal(err)
 	}
-	s.in("sender", fmt.Sprintf(verbs, run, *run, *run, *run, *run, *run))
+	s.in("sender", inEveryVerb(run)+inEveryVerb(*run))
 	if counts, err := run.RunOnce(s.Context()); err != nil || counts.Leased != 6 {
 		s.Fatalf("%+v, %v", counts, err)
 	}
@@ -177,9 +176,9 @@ func (s *search) performed(f fixture, credential outbox.Credential, signing webh
 	if cause := <-ended; !errors.Is(err, outbox.ErrRevoked) || cause != outbox.ErrRevoked {
 		s.Errorf("ended with %v, its handler by %v", err, cause)
 	}
-	s.in("error of the run", fmt.Sprintf("%v %+v %#v", err, err, err))
+	s.in("error of the run", inEveryVerb(err))
 	_, err = run.RunOnce(s.Context())
-	s.in("error of the start", fmt.Sprintf("%v %#v", err, err))
+	s.in("error of the start", inEveryVerb(err))
 	succeed(s.T, "worker", "add", "mailer-2", "--consumer", "shop", "--reason", "a test", "--out", s.TempDir()+"/credential")
 
 	s.in("log", logs.String())
@@ -199,6 +198,14 @@ func (s *search) performed(f fixture, credential outbox.Credential, signing webh
 	if !strings.Contains(logs.String(), "handler panicked") || !strings.Contains(logs.String(), "dead letter") || !strings.Contains(logs.String(), "***") {
 		s.Errorf("logged %s", logs.String())
 	}
+}
+
+func inEveryVerb(value any) string {
+	out := ""
+	for _, verb := range []string{"%v", "%+v", "%#v", "%s", "%q", "%x", "%d", "%p"} {
+		out += fmt.Sprintf(verb, value) + "\n"
+	}
+	return out
 }
 
 // printed looks at what every command prints, and at every help text, with the secrets in the environment.
