@@ -49,3 +49,8 @@ func completeWords(root *cobra.Command) {
 		})
 	})
 }
+
+// completeFiles offers files for a flag.
+func completeFiles(cmd *cobra.Command, flag string) {
+	_ = cmd.RegisterFlagCompletionFunc(flag, cobra.FixedCompletions(nil, cobra.ShellCompDirectiveDefault))
+}

@@ -166,6 +166,11 @@ func TestCompletion(t *testing.T) {
 			t.Errorf("%v: no %q in %s", args, want, r.stdout)
 		}
 	}
+	for _, args := range [][]string{{"work", "--credential-file"}, {"worker", "add", "w", "--out"}} {
+		if r := command(t, slices.Concat([]string{"__complete"}, args, []string{""})...); r.stdout != ":0\n" {
+			t.Errorf("%v takes no files: %s", args, r.stdout)
+		}
+	}
 }
 
 // A file that cannot be read is no reason to repeat what may be a connection string.

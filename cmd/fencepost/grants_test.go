@@ -34,9 +34,10 @@ func TestC67Commands(t *testing.T) {
 		"status": {"migrator", "sender", "operator", "janitor", "viewer"},
 		"list":   {"migrator", "sender", "operator", "janitor", "viewer"},
 		"show":   {"migrator", "sender", "operator"},
+		"worker": {"migrator", "sender", "operator", "janitor", "viewer"},
 	}
 	for _, role := range []string{"migrator", "producer", "sender", "operator", "janitor", "viewer", "repair"} {
-		for _, args := range [][]string{{"status"}, {"list"}, {"show", "4"}} {
+		for _, args := range [][]string{{"status"}, {"list"}, {"show", "4"}, {"worker", "list"}} {
 			r := command(t, append(args, "--dsn", as(role))...)
 			if may := slices.Contains(allowed[args[0]], role); may && (r.code != exitOK || r.stdout == "") {
 				t.Errorf("%s as %s: code %d, %s", args[0], role, r.code, r.stderr)
@@ -51,6 +52,7 @@ func TestC67Commands(t *testing.T) {
 		{"replay", "5"}, {"replay", "--all", "--yes"}, {"resolve", "6", "--as", "delivered"}, {"resolve", "6", "--as", "retry"}, {"cancel", "1"},
 		{"cancel", "--kind", "charge", "--yes"}, {"pause", "--all"}, {"resume", "--kind", "mail"}, {"release", "--worker", "worker-1"},
 		{"unblock", "--consumer", "shop", "--target", "warehouse", "--order-key", "customer-1"},
+		{"worker", "add", "mailer", "--consumer", "shop"}, {"worker", "revoke", "mailer"},
 	} {
 		for _, role := range []string{"producer", "sender", "janitor", "viewer", "repair"} {
 			r := command(t, append(args, "--reason", "a test", "--dsn", as(role))...)
@@ -76,6 +78,8 @@ func TestC67Commands(t *testing.T) {
 	for role, args := range map[string][]string{"janitor": {"purge", "--yes"}, "operator": {"replay", "5", "--reason", "a test"}} {
 		succeed(t, append(args, "--dsn", as(role))...)
 	}
+	succeed(t, "worker", "add", "mailer", "--consumer", "shop", "--reason", "a test", "--dsn", as("operator"))
+	succeed(t, "worker", "revoke", "mailer", "--reason", "a test", "--dsn", as("operator"))
 	if r := command(t, "show", "4", "--dsn", as("viewer")); !strings.Contains(r.stderr, "viewers may not; list shows the rest") {
 		t.Error(r.stderr)
 	}

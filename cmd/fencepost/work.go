@@ -117,7 +117,7 @@ counts. What is wrong is logged on stderr.`,
 	flags.BoolVar(&w.config.Listen, "listen", false, "be woken by notifications, over a connection of its own")
 	flags.Var(textFlag{&w.config.Name}, "name", "the worker's name for operators (default the credential's or the host's)")
 	flags.Var(textFlag{&w.credentialFile}, "credential-file", "the file of this worker's credential (default the environment variable "+credentialVariable+")")
-	_ = cmd.MarkFlagFilename("credential-file")
+	completeFiles(cmd, "credential-file")
 	flags.BoolVar(&w.once, "once", false, "perform what is due and end")
 	for _, way := range w.ways {
 		way.addFlags(flags)

@@ -57,7 +57,7 @@ secret add another name, start the worker under it, then revoke the first.`,
 	cmd.Flags().StringArrayVar(&consumers, "consumer", nil, "a consumer to lease for, * for any; required, may be repeated")
 	cmd.Flags().StringArrayVar(&tenants, "tenant", nil, "only this tenant; may be repeated (default all)")
 	cmd.Flags().Var(textFlag{&out}, "out", "write the credential to this file, which must not be there, in place of printing it")
-	_ = cmd.MarkFlagFilename("out")
+	completeFiles(cmd, "out")
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		by, err := by.by()
 		if err == nil && len(consumers) == 0 {
