@@ -66,7 +66,7 @@ func (b *Box) enqueue(ctx context.Context, tx db.Tx, effects []Effect, found *pr
 		return nil, nil
 	}
 	run := &enqueueRun{box: b, tx: tx, effects: effects, receipts: make(Receipts, len(effects))}
-	if suppressed(ctx) {
+	if IsSuppressed(ctx) {
 		for i := range run.receipts {
 			run.receipts[i] = Receipt{Status: Suppressed}
 		}

@@ -10,4 +10,5 @@ func WithSuppressed(ctx context.Context) context.Context {
 	return context.WithValue(ctx, suppressedKey{}, true)
 }
 
-func suppressed(ctx context.Context) bool { return ctx.Value(suppressedKey{}) != nil }
+// IsSuppressed says whether a context comes from WithSuppressed.
+func IsSuppressed(ctx context.Context) bool { return ctx.Value(suppressedKey{}) != nil }

@@ -3,6 +3,7 @@ package refusal
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"strings"
 	"time"
@@ -57,6 +58,20 @@ func (p *Problems) Lasting(field string, value, least, most time.Duration) {
 func (p *Problems) Scope(scope outbox.Scope) {
 	if err := scope.Check(); err != nil {
 		p.found = append(p.found, err)
+	}
+}
+
+// Take takes over what outbox refused about a part of the call, each field under a prefix.
+func (p *Problems) Take(prefix string, err error) {
+	var all interface{ Unwrap() []error }
+	if !errors.As(err, &all) {
+		return
+	}
+	for _, problem := range all.Unwrap() {
+		var invalid *outbox.InvalidError
+		if errors.As(problem, &invalid) {
+			p.Add(prefix+invalid.Field, invalid.Problem)
+		}
 	}
 }
 

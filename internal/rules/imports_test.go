@@ -23,6 +23,7 @@ var mayImport = map[string][]string{
 	"github.com/lib/pq":            {"db/sqldb"},
 	"github.com/pressly/goose":     {"schema"},
 	"github.com/prometheus":        {"metrics"},
+	"github.com/go-playground":     {"batch"},
 	"go.opentelemetry.io/otel":     {"tracing"},
 	"go.opentelemetry.io/otel/sdk": nil, // only tests
 	"modernc.org/sqlite":           {"db/sqlitedb"},
@@ -42,6 +43,7 @@ var onlyImports = map[string][]string{
 	"tracing":        {"outbox", "go.opentelemetry.io/otel"},
 	"outboxtest":     {"sender", "outbox", "db", "internal"},
 	"events/sse":     {"events", "outbox", "internal"},
+	"batch":          {"sender", "outbox", "db", "internal", "github.com/go-playground/validator"},
 	"ledger":         {"outbox", "db", "internal"},
 	"webhook":        {"ledger", "outbox", "db", "internal"},
 	"publish":        {"outbox"},
@@ -56,6 +58,7 @@ var onlyLinks = map[string][]string{
 	"janitor":    nil,
 	"outboxtest": nil,
 	"ledger":     nil,
+	"batch":      {"github.com/go-playground", "github.com/gabriel-vasile/mimetype", "github.com/leodido/go-urn", "golang.org/x"},
 	"webhook":    nil,
 	"publish":    nil,
 	"metrics":    {"github.com/prometheus", "github.com/beorn7/perks", "github.com/cespare/xxhash", "github.com/munnerz/goautoneg", "golang.org/x/sys", "google.golang.org/protobuf"},
