@@ -18,7 +18,10 @@ import (
 )
 
 // What the id of the examples stands for: a message that the command can do something about.
-var exampleIDs = map[string]string{"show": "5", "retries": "1", "replay": "5", "resolve": "6", "cancel": "1"}
+var exampleIDs = map[string]string{
+	"show": "5", "retries": "1", "replay": "5", "resolve": "6", "cancel": "1",
+	"batch show": "1", "batch rows": "1", "batch watch": "2", "batch cancel": "1", "batch rerun": "2",
+}
 
 var (
 	exampleLine = regexp.MustCompile(`(?m)^  (?:echo '([^']*)' \| )?(?:source <\()?fencepost ([^|>)\n]+)`)
@@ -63,7 +66,7 @@ func tryExample(t *testing.T, cmd *cobra.Command, dsn, stdin, line string) {
 	for _, arg := range exampleWord.FindAllString(line, -1) {
 		switch arg = strings.Trim(arg, `"`); {
 		case arg == "4711":
-			arg = exampleIDs[cmd.Name()]
+			arg = exampleIDs[strings.TrimPrefix(cmd.CommandPath(), "fencepost ")]
 		case cmd.Name() == "move" && strings.HasPrefix(arg, filePrefix):
 			arg = newMovingFile(t).dsn
 		case cmd.Name() == "move" && strings.HasPrefix(arg, "postgres:"):
@@ -81,6 +84,16 @@ func tryExample(t *testing.T, cmd *cobra.Command, dsn, stdin, line string) {
 	if cmd.Name() == "work" && !strings.Contains(line, "--once") || cmd.Name() == "tail" && !(cmd.Parent().Name() == "events" && strings.Contains(line, "--limit")) { // that one ends by itself
 		limited, cancel := context.WithTimeout(ctx, 500*time.Millisecond)
 		defer cancel()
+		ctx = limited
+	}
+	if cmd.CommandPath() == "fencepost batch watch" { // whose batch is completed
+		limited, cancel := context.WithTimeout(ctx, 2*time.Minute)
+		defer func() {
+			if limited.Err() != nil {
+				t.Errorf("fencepost %s does not end", line)
+			}
+			cancel()
+		}()
 		ctx = limited
 	}
 	if dsn != "" {
@@ -118,6 +131,7 @@ func allCommands() (all []*cobra.Command) {
 func newExampleFixture(t *testing.T) fixture {
 	t.Helper()
 	f := newFixture(t)
+	f.batches(t)
 	f.ripen(t)
 	return f
 }
@@ -160,6 +174,7 @@ func TestCompletion(t *testing.T) {
 		":0\n":          {"__complete", "enqueue", ""}, // files
 		":0":            {"__complete", "work", "--exec", ""},
 		"revoke":        {"__complete", "worker", "re"},
+		"rejected":      {"__complete", "batch", "rows", "--fate", ""},
 		"--pass-env":    {"__complete", "work", "--pass"},
 	} {
 		if r := command(t, args...); !strings.Contains(r.stdout, want) {

@@ -44,7 +44,7 @@ janitor is at work. What could be done is done then.`,
 	root.SetHelpCommand(newHelp())
 	root.AddCommand(newMigrate(), newStatus(), newList(), newShow(), newTail(), newRetries(),
 		newReplay(), newResolve(), newCancel(), newPause(), newResume(), newRelease(), newUnblock(), newEnqueue(), newWork(), newWorker(),
-		newEvents(), newLedger(), newPurge(), newMove(), newGrants(), newDoctor(), newDemo(), newVersion(), newGuard(), newCompletion())
+		newEvents(), newLedger(), newBatch(), newPurge(), newMove(), newGrants(), newDoctor(), newDemo(), newVersion(), newGuard(), newCompletion())
 	completeWords(root)
 	return root
 }

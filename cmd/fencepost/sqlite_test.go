@@ -14,6 +14,7 @@ func newExampleFile(t *testing.T) fixture {
 	t.Helper()
 	f := openFileFixture(t)
 	f.fill(t)
+	f.batches(t)
 	f.ripen(t)
 	return f
 }

@@ -83,6 +83,18 @@ func TestBadCommandLines(t *testing.T) {
 		{[]string{"worker", "revoke", unused, "--reason", "r"}, "revoke takes the name of one worker"},
 		{[]string{"worker", "rm"}, "unknown command; see fencepost worker --help"},
 		{[]string{"work", unused, "--consumer", "c", "--target", "t", "--kind", "k", "--credential-file", "no-such-file", "--exec", "true"}, "cannot read the file of --credential-file: no such file or directory"},
+		{[]string{"batch", "crate"}, "unknown command; see fencepost batch --help"},
+		{[]string{"batch", "create", unused, "a", "b"}, "create takes one file at most"},
+		{[]string{"batch", "create", unused, "--consumer", "c", "--target", "t", "--kind", "k"}, "--consumer, --target, --kind and --key are required"},
+		{[]string{"batch", "create", unused, "--consumer", "c", "--target", "t", "--kind", "k", "--key", "b", "--priority", "40000"}, "--priority must be between"},
+		{[]string{"batch", "create", unused, "--consumer", "c", "--target", "t", "--kind", "k", "--key", "b", "--on-complete", "[]"}, "--on-complete is no JSON object"},
+		{[]string{"batch", "show", unused}, "show takes the id of one batch"},
+		{[]string{"batch", "show", unused, "0"}, "the id of a batch is a whole number above 0"},
+		{[]string{"batch", "rows", unused, "1", "--fate", "lost"}, "--fate must be one of open, delivered"},
+		{[]string{"batch", "rows", unused, "1", "--after", "0"}, "--after must be between 1 and"},
+		{[]string{"batch", "watch", unused, "1", "--every", "10ms"}, "--every must be between"},
+		{[]string{"batch", "cancel", unused, "1", "--reason", "r"}, "add --yes"},
+		{[]string{"batch", "rerun", unused, "1", "--yes"}, "--reason is required"},
 		{[]string{"ledger", "show", unused, "charges"}, "show takes the scope and the key"},
 		{[]string{"ledger", "show", unused, "charges", ""}, "KEY is blank"},
 		{[]string{"events", "show", unused, strings.Repeat("x", 65)}, "EVENT-ID has 65 bytes, at most 64 are allowed"},
@@ -154,6 +166,8 @@ var completeArguments = map[string][]string{
 	"unblock":     {"--consumer", "shop", "--target", "warehouse", "--order-key", "customer-7", "--reason", "r"},
 	"events tail": {"--limit", "1"}, "events show": {"order-77-paid"}, "events readers": nil, "events backfill": nil, "ledger show": {"charges", "order-77"},
 	"worker add": {"mailer", "--consumer", "shop", "--reason", "r"}, "worker list": nil, "worker revoke": {"worker-1", "--reason", "r"},
+	"batch create": {os.DevNull, "--consumer", "c", "--target", "t", "--kind", "k", "--key", "b"}, "batch list": nil, "batch show": {"1"}, "batch rows": {"1"},
+	"batch watch": {"1"}, "batch cancel": {"1", "--yes", "--reason", "r"}, "batch rerun": {"1", "--yes", "--reason", "r"},
 }
 
 // B24, for every command that reaches a database: a bad connection string, an unknown flag, a number or a length of time of zero or less, a
