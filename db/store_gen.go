@@ -300,6 +300,11 @@ type Doctor interface {
 	// Guard: none: it tells places. Index: reader_pkey, incarnation_pkey, event_order. Locks: none.
 	ListReaders(ctx context.Context, arg ListReadersParams) ([]ListReadersRow, error)
 
+	// ListStuckBatches lists batches that are not completed and should be looked at, the oldest first: those not sealed more than age microseconds after
+	// they were begun, and (broken) those that are sealed and have no open row. It looks at no more than examine of the open ones.
+	// Guard: none: it tells no content but the key. Index: batch_open, batch_row_fate. Locks: none.
+	ListStuckBatches(ctx context.Context, arg ListStuckBatchesParams) ([]ListStuckBatchesRow, error)
+
 	// ReadHorizon says how far the stream can be read: the position of the newest event there is (0 = none was ever appended); the age in
 	// microseconds of the oldest that nobody can read yet (0 = all can); whether the tables were restored from a dump and nobody has adopted the
 	// stream yet; and the oldest transaction that has written, which is what holds events back: who it is, in words, and its age in microseconds. It
@@ -1328,6 +1333,23 @@ type ListReadersRow struct {
 	SavedAt  time.Time
 	Standing int16
 	Behind   int64
+}
+
+// ListStuckBatchesParams are the arguments of ListStuckBatches.
+type ListStuckBatchesParams struct {
+	Examine int32
+	Age     int64
+}
+
+// ListStuckBatchesRow is a row that ListStuckBatches returns.
+type ListStuckBatchesRow struct {
+	ID        int64
+	Tenant    string
+	Consumer  string
+	Key       string
+	CreatedAt time.Time
+	Broken    bool
+	Now       time.Time
 }
 
 // ReadHorizonRow is a row that ReadHorizon returns.

@@ -18,6 +18,7 @@ const (
 	workers   = "workers"
 	events    = "events"
 	claims    = "claims"
+	batches   = "batches"
 )
 
 // states of the classes whose messages are removed.
@@ -60,6 +61,9 @@ func (j *Janitor) walks() []*walk {
 		{claims, c.Claims, func(ctx context.Context, from outbox.Cursor, limit int) (outbox.Sweep, error) {
 			return j.box.PurgeClaims(ctx, c.Scope, from, c.Claims, limit)
 		}},
+		{batches, c.Batches, func(ctx context.Context, _ outbox.Cursor, limit int) (outbox.Sweep, error) {
+			return j.box.PurgeBatches(ctx, c.Scope, c.Batches, limit)
+		}},
 	} {
 		if w.keep != KeepForever {
 			all = append(all, &walk{class: w.class, sweep: w.sweep})
@@ -72,7 +76,7 @@ func (j *Janitor) walks() []*walk {
 func (r *Report) of(class string) *int {
 	return map[string]*int{
 		overdue: &r.Overdue, delivered: &r.Purged.Delivered, dead: &r.Purged.Dead, cancelled: &r.Purged.Cancelled, expired: &r.Purged.Expired,
-		acts: &r.Acts, workers: &r.Workers, events: &r.Events, claims: &r.Claims,
+		acts: &r.Acts, workers: &r.Workers, events: &r.Events, claims: &r.Claims, batches: &r.Batches,
 	}[class]
 }
 

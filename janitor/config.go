@@ -25,6 +25,9 @@ type Config struct {
 	// receipts of a bus's handlers among them, which stay as long as the event may still be delivered, dead ones by a replay. Default 60 days, or
 	// Dead if that is longer. At least Dead, or KeepForever.
 	Claims time.Duration
+	// Batches says for how long batches are kept after they were completed, with what became of each of their rows. Default 30 days, or Dead
+	// if that is longer, since a replay of a dead message opens its batch again. At least a minute, or KeepForever.
+	Batches time.Duration
 	// Grace is for how long after its maximum age a message that nobody ever leased is left pending, so that a sender which was down finds
 	// it and says why it died. Default 24 h; at least a minute.
 	Grace time.Duration
@@ -65,6 +68,9 @@ func (c Config) withDefaults() Config {
 	if c.Claims == 0 {
 		c.Claims = max(60*day, c.Dead)
 	}
+	if c.Batches == 0 {
+		c.Batches = max(30*day, c.Dead)
+	}
 	if c.Batch == 0 {
 		c.Batch = mostBatch
 	}
@@ -92,6 +98,7 @@ func (c Config) check() error {
 	if c.Claims < c.Dead {
 		found.Addf("Claims", "is %v, must be at least as long as Dead, %v: a dead message that is replayed relies on its receipts", c.Claims, c.Dead)
 	}
+	kept("Batches", c.Batches)
 	kept("Grace", c.Grace)
 	found.Lasting("Every", c.Every, time.Second, day)
 	found.Lasting("Measure", c.Measure, time.Second, day)

@@ -8,7 +8,7 @@ import (
 )
 
 // Count goes over all rows and counts what RunOnce would remove and settle as expired now; it changes nothing. Acts, Workers,
-// Events and Claims are not counted. Retryable.
+// Events, Claims and Batches are not counted. Retryable.
 func (j *Janitor) Count(ctx context.Context) (Report, error) {
 	var report Report
 	err := j.count(ctx, func(ctx context.Context, from outbox.Cursor) (outbox.Cursor, error) {

@@ -1,4 +1,4 @@
-// Package janitor keeps a box small: it removes settled messages whose retention is over, events and claims too, settles as expired what
+// Package janitor keeps a box small: it removes settled messages whose retention is over, events, claims and batches too, settles as expired what
 // nobody ever leased, and measures what waits. Run it in every process, or call RunOnce from cron; no sender need be alive for it.
 //
 // It works in bounded steps, oldest first, with a pause after each, so that no statement runs long and senders keep their pace. Of several

@@ -190,6 +190,55 @@ func TestClaimsHaveTheirRetention(t *testing.T) {
 	})
 }
 
+func TestBatchesHaveTheirRetention(t *testing.T) {
+	inBubble(t, func(b *bench) {
+		begin := func(key string, rejected int, sealed bool) {
+			rows, err := b.store.AddBatch(b.Context(), db.AddBatchParams{
+				Consumer: "c", Target: "t", Kind: "k", Key: key, Digest: make([]byte, 32), CompleteDigest: []byte{}, CompletePayload: []byte{},
+			})
+			if err != nil {
+				b.Fatal(err)
+			}
+			p := db.AddBatchRowsParams{BatchID: rows[0].ID, AllTenants: true, MessageIds: make([]int64, rejected), Reasons: slices.Repeat([]string{"no"}, rejected)}
+			for n := range rejected {
+				p.Numbers = append(p.Numbers, int32(n+1))
+			}
+			err = b.store.Transact(b.Context(), func(tx db.Tx) error {
+				_, err := b.store.AddBatchRows(b.Context(), tx, p)
+				return err
+			})
+			if err == nil && sealed {
+				_, err = b.store.SealBatch(b.Context(), db.SealBatchParams{ID: rows[0].ID, AllTenants: true})
+			}
+			if err != nil {
+				b.Fatal(err)
+			}
+		}
+		begin("filling", 2, false)
+		begin("old", 25, true)
+		time.Sleep(day)
+		begin("young", 3, true)
+		time.Sleep(29 * day)
+		if got := b.runOnce(b.janitor(janitor.Config{})); got.Batches != 0 {
+			b.Errorf("after 30 days %d went", got.Batches)
+		}
+		time.Sleep(time.Second)
+		if got := b.runOnce(b.janitor(janitor.Config{Batches: janitor.KeepForever})); got.Batches != 0 {
+			b.Errorf("kept for ever, %d went", got.Batches)
+		}
+		if got := b.runOnce(b.janitor(janitor.Config{Batch: 4})); got.Batches != 26 {
+			b.Errorf("in steps %d went, want the batch and its 25 rows", got.Batches)
+		}
+		if d := b.store.Dump(); len(d.Batches) != 2 || len(d.BatchRows) != 5 {
+			b.Errorf("left %d batches and %d rows", len(d.Batches), len(d.BatchRows))
+		}
+		var invalid *outbox.InvalidError
+		if _, err := janitor.New(b.box, janitor.Config{Batches: time.Second}); !errors.As(err, &invalid) || invalid.Field != "Batches" {
+			b.Errorf("a second: %v", err)
+		}
+	})
+}
+
 // A bound that would break a promise is refused by the name of its field; the defaults follow from each other.
 func TestRefusedRetentionsOfEventsAndClaims(t *testing.T) {
 	inBubble(t, func(b *bench) {

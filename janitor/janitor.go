@@ -29,6 +29,8 @@ type Report struct {
 	Acts, Workers int
 	// Events and Claims that were removed.
 	Events, Claims int
+	// Batches is how many batches and rows of batches were removed.
+	Batches int
 	// Busy says that another process was purging, which ended this tick: what it leaves is for the next.
 	Busy bool
 }
@@ -146,12 +148,12 @@ func (j *Janitor) tick(ctx context.Context, walks []*walk, patient bool) (report
 func (j *Janitor) logged(r Report, err error) {
 	counts := []any{
 		"delivered", r.Purged.Delivered, "dead", r.Purged.Dead, "cancelled", r.Purged.Cancelled, "expired", r.Purged.Expired, "overdue", r.Overdue, "acts", r.Acts, "workers", r.Workers,
-		"events", r.Events, "claims", r.Claims,
+		"events", r.Events, "claims", r.Claims, "batches", r.Batches,
 	}
 	switch {
 	case err != nil:
 		j.log.Error("janitor: tick failed; the next one comes as usual", append(counts, "err", j.box.Redacted(err.Error()))...)
-	case r.Purged.Total()+r.Overdue+r.Events+r.Claims > 0:
+	case r.Purged.Total()+r.Overdue+r.Events+r.Claims+r.Batches > 0:
 		j.log.Info("janitor: purged", counts...)
 	}
 }

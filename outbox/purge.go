@@ -165,6 +165,23 @@ func (b *Box) PurgeClaims(ctx context.Context, scope Scope, from Cursor, keep ti
 	return sweep, failed("purge claims", err)
 }
 
+// PurgeBatches removes batches that were completed longer than keep ago, oldest first, in steps of at most limit rows, a batch with the last of its
+// rows; its messages have a retention of their own. The key of one that is removed begins another. Count is batches and rows. limit is as in
+// PurgeDelivered. One statement.
+func (b *Box) PurgeBatches(ctx context.Context, scope Scope, keep time.Duration, limit int) (Sweep, error) {
+	if err := refusePurge(ctx, scope, keep); err != nil || limit <= 0 {
+		return Sweep{}, failed("purge batches", err)
+	}
+	rows, err := b.store.PurgeBatches(ctx, db.PurgeBatchesParams{
+		SchemaName: b.store.Schema(), AllTenants: scope.all, Scope: scope.Names(), Keep: micros(keep), MaxRows: int32(min(limit, maxBatch)),
+	})
+	var sweep Sweep
+	for _, row := range rows {
+		sweep.Count, sweep.Busy = sweep.Count+int(row.Batches+row.RowsRemoved), sweep.Busy || row.Busy
+	}
+	return sweep, failed("purge batches", err)
+}
+
 // refusePurge never lets a period that was forgotten remove everything.
 func refusePurge(ctx context.Context, scope Scope, keep time.Duration) error {
 	var found problems

@@ -23,7 +23,7 @@ func newDoctor() *cobra.Command {
 		Short: "Look for what is wrong, and say what to do",
 		Long: `Look for what is wrong: the version and the indexes of the schema, tables that do not agree, durability and autovacuum,
 old snapshots and dead rows, clocks, hints that do not arrive, lanes that nobody works, order keys that are held up,
-what is paused, events that cannot be read, readers that are behind, and claims whose holder died. It changes nothing, and its statements are bounded whatever the size; of many messages the tables
+what is paused, events that cannot be read, readers that are behind, claims whose holder died, and batches that were left half-filled. It changes nothing, and its statements are bounded whatever the size; of many messages the tables
 are compared for a sample, which the output says, and for all with --full (give it a longer --timeout).
 
 Each finding is ok, a warning or critical; if any is critical the exit code is 1.
@@ -122,7 +122,7 @@ type doctorReport struct {
 func (d *doctor) examine(ctx context.Context, cmd *cobra.Command, schema string) error {
 	r := doctorReport{Schema: schema, ServerVersion: d.facts["setting"]["server_version"], File: fileOf(d.store), Level: levelOK}
 	for _, check := range []func(context.Context) ([]finding, error){
-		d.version, d.rights, d.indexes, d.durability, d.upkeep, d.health, d.listener, d.lanes, d.heads, d.events, d.claims, d.agreement,
+		d.version, d.rights, d.indexes, d.durability, d.upkeep, d.health, d.listener, d.lanes, d.heads, d.events, d.claims, d.batches, d.agreement,
 	} {
 		findings, err := check(ctx)
 		if err != nil {

@@ -26,7 +26,7 @@ func newMove() *cobra.Command {
 		Short: "Move an outbox from a file of SQLite to PostgreSQL",
 		Long: `Move an outbox from a file of SQLite to tables of PostgreSQL that migrate has made and nothing else is in: messages with
 their attempts and epochs, settlements, blocked order keys, pauses and the audit, under the same ids; events in their order,
-their readers, and claims. The next lease of a message has the next epoch, so what guards against late performances downstream goes on guarding.
+their readers, and claims. Batches stay behind, with what became of their rows: while one is not completed nothing is moved. The next lease of a message has the next epoch, so what guards against late performances downstream goes on guarding.
 
 Stop the service first: what it would still enqueue into the file would stay there. Everything in the file is paused, for
 good; while a sender still holds leases nothing is moved (exit code 3): wait for it, or stop it, and run this again. A lease

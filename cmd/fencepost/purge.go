@@ -28,7 +28,7 @@ func newPurge() *cobra.Command {
 		Short: "Remove settled messages whose retention is over",
 		Long: `Remove settled messages whose retention is over, and settle as expired what nobody ever leased within its age and a grace:
 what a janitor does in a service, once over all rows; for cron. Old acts in the audit, workers not seen for long and
-claims that ended long ago go too; events only when --events says so, and none that a named reader of the stream has yet to read.
+claims and batches that ended long ago go too; events only when --events says so, and none that a named reader of the stream has yet to read.
 It needs no sender to run. It works in steps of at most 1,000 rows; interrupted, it has done what it had done, and the next
 run goes on. The key of a message that is removed is free again. When another janitor is at a step as it begins, it does
 nothing (exit code 3).`,
@@ -59,6 +59,8 @@ nothing (exit code 3).`,
 	flags.BoolVar(&p.config.ForceEvents, "force-events", false, "remove events also beyond what a named reader has yet to read")
 	flags.Var(noneFlag{durationFlag{&p.config.Claims, time.Minute, longestAge}, func() { p.config.Claims = janitor.KeepForever }}, "claims",
 		"keep ended claims for this long, or none to keep them for ever; at least as long as dead messages (default 1440h)")
+	flags.Var(noneFlag{durationFlag{&p.config.Batches, time.Minute, longestAge}, func() { p.config.Batches = janitor.KeepForever }}, "batches",
+		"keep completed batches for this long, or none to keep them for ever (default 720h, or as long as dead messages)")
 	flags.Var(durationFlag{&p.config.Grace, time.Minute, longestAge}, "grace", "expire what nobody leased this long after its maximum age")
 	flags.BoolVar(&p.dryRun, "dry-run", false, "change nothing and print what would be removed")
 	flags.BoolVar(&p.yes, "yes", false, "do not ask")
@@ -104,7 +106,7 @@ func (p *purging) run(cmd *cobra.Command, _ []string) error {
 			if p.dryRun {
 				return output(cmd, newPurgeReport(foretold, true))
 			}
-			question := fmt.Sprintf("remove %s messages and settle %s as expired, and forget old acts, events and claims?", thousands(int64(foretold.Purged.Total())), thousands(int64(foretold.Overdue)))
+			question := fmt.Sprintf("remove %s messages and settle %s as expired, and forget old acts, events, claims and batches?", thousands(int64(foretold.Purged.Total())), thousands(int64(foretold.Overdue)))
 			if err := confirm(cmd, question); err != nil {
 				return err
 			}
@@ -132,13 +134,14 @@ type purgeReport struct {
 	Workers   int  `json:"workers"` // not seen for long
 	Events    int  `json:"events"`
 	Claims    int  `json:"claims"`
+	Batches   int  `json:"batches"` // and their rows
 	Busy      bool `json:"busy"`
 }
 
 func newPurgeReport(r janitor.Report, dryRun bool) purgeReport {
 	return purgeReport{
 		DryRun: dryRun, Delivered: r.Purged.Delivered, Dead: r.Purged.Dead, Cancelled: r.Purged.Cancelled, Expired: r.Purged.Expired,
-		Overdue: r.Overdue, Acts: r.Acts, Workers: r.Workers, Events: r.Events, Claims: r.Claims, Busy: r.Busy,
+		Overdue: r.Overdue, Acts: r.Acts, Workers: r.Workers, Events: r.Events, Claims: r.Claims, Batches: r.Batches, Busy: r.Busy,
 	}
 }
 
@@ -151,9 +154,9 @@ func (r purgeReport) text(p *page) {
 		{number(r.Delivered), number(r.Dead), number(r.Cancelled), number(r.Expired), number(r.Overdue)},
 	})
 	if r.DryRun {
-		p.linef("\nwould be removed, and the overdue ones settled as expired; nothing was changed. Old acts in the audit, workers, events and claims are not counted.")
+		p.linef("\nwould be removed, and the overdue ones settled as expired; nothing was changed. Old acts in the audit, workers, events, claims and batches are not counted.")
 	} else {
-		p.linef("\nremoved, and the overdue ones settled as expired; with %s acts in the audit, %s workers, %s events and %s claims",
-			number(r.Acts), number(r.Workers), number(r.Events), number(r.Claims))
+		p.linef("\nremoved, and the overdue ones settled as expired; with %s acts in the audit, %s workers, %s events, %s claims and %s batches and rows of them",
+			number(r.Acts), number(r.Workers), number(r.Events), number(r.Claims), number(r.Batches))
 	}
 }

@@ -302,7 +302,7 @@ var endings = []struct {
 	}},
 }
 
-// Shows: S4.15 I25
+// Shows: I25
 func batchCompletes(f *fixture) {
 	for _, e := range endings {
 		id, messages := f.batch(batching(e.name), effect{kind: e.name, maxAge: time.Hour}, effect{kind: "kept"})
@@ -374,7 +374,6 @@ func batchSealWaits(f *fixture) {
 	f.completed("with an open row", id, false, 1)
 }
 
-// Shows: S4.15
 func batchRecords(f *fixture) {
 	p := recording("b")
 	p.Tenant = "a"
@@ -403,7 +402,7 @@ func batchKeyTaken(f *fixture) {
 	same(f, "messages", len(f.dump().Messages), 2)
 }
 
-// Shows: S4.16 I25
+// Shows: I25
 func batchRuns(f *fixture) {
 	id, messages := f.batch(recording("b"), some(3)...)
 	h := f.take(f.leasing())

@@ -19,6 +19,7 @@ var doctorTests = []test{
 	{name: "tells how long events wait for an open transaction", run: readsHeldHorizon, sideBySide: true},
 	{name: "lists readers, with how they stand and how far they are behind", run: listsReaders},
 	{name: "lists claims that were over long ago", run: listsLapsedClaims},
+	{name: "lists batches that were not sealed for long", run: listsStuckBatches},
 }
 
 // audit looks at the messages above an id and returns the closing row.
@@ -245,6 +246,23 @@ func listsReaders(f *fixture) {
 	if len(rest) != 1 || rest[0].Name != "gone" {
 		f.Errorf("after behind: %+v", rest)
 	}
+}
+
+func listsStuckBatches(f *fixture) {
+	old := f.begun(batching("old"))
+	f.batch(batching("sealed"), effect{})
+	f.batch(batching("completed"))
+	f.Age(f, time.Hour)
+	f.begun(batching("young"))
+	list := func(examine int32) (ids []int64) {
+		for _, row := range run(f, f.Store.ListStuckBatches, db.ListStuckBatchesParams{Age: (30 * time.Minute).Microseconds(), Examine: examine}) {
+			same(f, "row", []any{row.Tenant, row.Consumer, row.Key, row.Broken, row.Now.After(row.CreatedAt)}, []any{"", "c", "old", false, true})
+			ids = append(ids, row.ID)
+		}
+		return ids
+	}
+	sameIDs(f, "stuck", list(10), old)
+	sameIDs(f, "none looked at", list(0))
 }
 
 func listsLapsedClaims(f *fixture) {

@@ -124,6 +124,7 @@ var planParams = map[string]any{
 	"AuditMessages":    gen.AuditMessagesParams{AfterID: 10, Examine: 1000},
 	"ListHeads":        gen.ListHeadsParams{Examine: 1000, Age: hour / 12},
 	"ListReaders":      gen.ListReadersParams{MaxRows: 1000},
+	"ListStuckBatches": gen.ListStuckBatchesParams{Age: hour, Examine: 1000},
 	"ListLapsedClaims": gen.ListLapsedClaimsParams{Age: hour, MaxRows: 1000},
 	"ReadSurroundings": gen.ReadSurroundingsParams{SchemaName: "outbox"},
 	"MoveReserve":      gen.MoveReserveParams{SchemaName: "outbox", Message: 10, Event: 10},

@@ -544,6 +544,18 @@ func (s *Store) ListReaders(ctx context.Context, arg db.ListReadersParams) ([]db
 	})
 }
 
+// ListStuckBatches implements db.Doctor.
+func (s *Store) ListStuckBatches(ctx context.Context, arg db.ListStuckBatchesParams) ([]db.ListStuckBatchesRow, error) {
+	return own(ctx, s, func(h gen.DBTX) ([]db.ListStuckBatchesRow, error) {
+		rows, err := s.queries.ListStuckBatches(ctx, h, gen.ListStuckBatchesParams(arg))
+		out := make([]db.ListStuckBatchesRow, len(rows))
+		for i, row := range rows {
+			out[i] = db.ListStuckBatchesRow(row)
+		}
+		return out, err
+	})
+}
+
 // ReadHorizon implements db.Doctor.
 func (s *Store) ReadHorizon(ctx context.Context) ([]db.ReadHorizonRow, error) {
 	return own(ctx, s, func(h gen.DBTX) ([]db.ReadHorizonRow, error) {

@@ -96,6 +96,19 @@ func (s *Store) ListLapsedClaims(ctx context.Context, arg db.ListLapsedClaimsPar
 	})
 }
 
+// ListStuckBatches implements db.Doctor.
+func (s *Store) ListStuckBatches(ctx context.Context, arg db.ListStuckBatchesParams) ([]db.ListStuckBatchesRow, error) {
+	return read(ctx, s, func(q *gen.Queries, now int64) ([]db.ListStuckBatchesRow, error) {
+		rows, err := q.ListStuckBatches(ctx, gen.ListStuckBatchesParams{CreatedBefore: now - arg.Age, Examine: int64(arg.Examine)})
+		return convert(rows, err, func(row gen.ListStuckBatchesRow) db.ListStuckBatchesRow {
+			return db.ListStuckBatchesRow{
+				ID: row.ID, Tenant: row.Tenant, Consumer: row.Consumer, Key: row.Key, CreatedAt: instant(row.CreatedAt), Broken: row.Broken,
+				Now: instant(now),
+			}
+		})
+	})
+}
+
 // ReadSurroundings implements db.Doctor. Its facts are SQLite's own; log_bytes is the size of the write-ahead log.
 func (s *Store) ReadSurroundings(ctx context.Context, _ db.ReadSurroundingsParams) ([]db.ReadSurroundingsRow, error) {
 	return read(ctx, s, func(q *gen.Queries, _ int64) ([]db.ReadSurroundingsRow, error) {

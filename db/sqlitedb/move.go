@@ -41,7 +41,7 @@ func (s *Store) MoveSize(ctx context.Context) (move.Size, error) {
 	return read(ctx, s, func(q *gen.Queries, _ int64) (move.Size, error) {
 		size, err := q.MoveSize(ctx)
 		return move.Size{
-			Rows: size.Total, Message: size.Message, Act: size.Audit, Worker: size.Worker, Event: size.Event,
+			Rows: size.Total, Message: size.Message, Act: size.Audit, Worker: size.Worker, Event: size.Event, Batches: size.Batches,
 			Stream: size.Stream, PurgedPosition: size.PurgedPosition, PurgedDigest: size.PurgedDigest,
 		}, err
 	})

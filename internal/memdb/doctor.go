@@ -124,6 +124,25 @@ func (s *Store) ListLapsedClaims(ctx context.Context, arg db.ListLapsedClaimsPar
 	})
 }
 
+// ListStuckBatches implements db.Doctor.
+func (s *Store) ListStuckBatches(ctx context.Context, arg db.ListStuckBatchesParams) ([]db.ListStuckBatchesRow, error) {
+	return run(ctx, s, "ListStuckBatches", arg, func(st *statement) []db.ListStuckBatchesRow {
+		open := slices.DeleteFunc(st.batches.sorted(func(a, b tables.Batch) int { return cmp.Compare(a.ID, b.ID) }),
+			func(b tables.Batch) bool { return !b.CompletedAt.Equal(tables.Forever) })
+		rows := []db.ListStuckBatchesRow{}
+		for _, b := range first(open, arg.Examine) {
+			sealed := !b.SealedAt.Equal(tables.Forever)
+			if sealed && st.extents[b.ID].open > 0 || !sealed && b.CreatedAt.After(after(st.now, -arg.Age)) {
+				continue
+			}
+			rows = append(rows, db.ListStuckBatchesRow{
+				ID: b.ID, Tenant: b.Tenant, Consumer: b.Consumer, Key: b.Key, CreatedAt: b.CreatedAt, Broken: sealed, Now: st.now,
+			})
+		}
+		return rows
+	})
+}
+
 // ReadSurroundings implements db.Doctor.
 func (s *Store) ReadSurroundings(ctx context.Context, arg db.ReadSurroundingsParams) ([]db.ReadSurroundingsRow, error) {
 	return run(ctx, s, "ReadSurroundings", arg, func(*statement) []db.ReadSurroundingsRow {

@@ -45,6 +45,7 @@ type Leases struct {
 // stream it is: its incarnation and the last event that was purged.
 type Size struct {
 	Rows, Message, Act, Worker, Event int64
+	Batches                           int64 // that are not completed
 	Stream                            string
 	PurgedPosition                    int64
 	PurgedDigest                      []byte
@@ -103,6 +104,10 @@ func (m Move) Run(ctx context.Context) (Report, error) {
 	size, err := call(ctx, m, m.Source.MoveSize)
 	if err != nil {
 		return report, err
+	}
+	if size.Batches > 0 {
+		return report, &Refusal{fmt.Sprintf("%d batches are not completed, and would never be where their messages go: nothing was moved, and nothing is paused; "+
+			"let them complete, or cancel them (fencepost batch cancel), and run this again", size.Batches)}
 	}
 	if err := m.check(ctx, size); err != nil {
 		return report, err

@@ -285,3 +285,21 @@ FROM outbox.claim AS c
 WHERE c.state = 0 AND c.held_until <= now() - sqlc.arg(age)::bigint * interval '1 microsecond'
 ORDER BY c.held_until
 LIMIT sqlc.arg(max_rows)::integer;
+
+-- ListStuckBatches lists batches that are not completed and should be looked at, the oldest first: those not sealed more than age microseconds after
+-- they were begun, and (broken) those that are sealed and have no open row. It looks at no more than examine of the open ones.
+-- Guard: none: it tells no content but the key. Index: batch_open, batch_row_fate. Locks: none.
+-- name: ListStuckBatches :many
+SELECT b.id, b.tenant, b.consumer, b.key, b.created_at, (b.sealed_at < '9999-12-31 00:00:00+00')::boolean AS broken, now()::timestamptz AS now
+FROM (
+    SELECT x.id, x.tenant, x.consumer, x.key, x.created_at, x.sealed_at
+    FROM outbox.batch AS x
+    WHERE x.completed_at = '9999-12-31 00:00:00+00'
+    ORDER BY x.id
+    LIMIT sqlc.arg(examine)::integer
+) AS b
+WHERE (b.sealed_at = '9999-12-31 00:00:00+00' AND b.created_at <= now() - sqlc.arg(age)::bigint * interval '1 microsecond')
+    OR (b.sealed_at < '9999-12-31 00:00:00+00' AND (
+        SELECT r.number FROM outbox.batch_row AS r WHERE r.batch_id = b.id AND r.fate = 0 ORDER BY r.number DESC LIMIT 1
+    ) IS NULL)
+ORDER BY b.id;

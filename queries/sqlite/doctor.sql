@@ -215,3 +215,19 @@ FROM outbox_claim AS c
 WHERE c.state = 0 AND c.held_until <= CAST(sqlc.arg(held_before) AS INTEGER)
 ORDER BY c.held_until
 LIMIT CAST(sqlc.arg(max_rows) AS INTEGER);
+
+-- ListStuckBatches lists batches that are not completed and should be looked at, the oldest first: those not sealed that were begun before an instant,
+-- and (broken) those that are sealed and have no open row. It looks at no more than examine of the open ones.
+-- Guard: none: it tells no content but the key. Index: batch_open, batch_row_fate. Locks: none.
+-- name: ListStuckBatches :many
+SELECT b.id, b.tenant, b.consumer, b.key, b.created_at, CAST(b.sealed_at < 253402214400000000 AS BOOLEAN) AS broken
+FROM (
+    SELECT x.id, x.tenant, x.consumer, x.key, x.created_at, x.sealed_at
+    FROM outbox_batch AS x
+    WHERE x.completed_at = 253402214400000000
+    ORDER BY x.id
+    LIMIT CAST(sqlc.arg(examine) AS INTEGER)
+) AS b
+WHERE (b.sealed_at = 253402214400000000 AND b.created_at <= CAST(sqlc.arg(created_before) AS INTEGER))
+    OR (b.sealed_at < 253402214400000000 AND NOT EXISTS (SELECT 1 FROM outbox_batch_row AS r WHERE r.batch_id = b.id AND r.fate = 0))
+ORDER BY b.id;

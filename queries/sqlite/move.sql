@@ -32,8 +32,9 @@ DELETE FROM outbox_order_lease
 WHERE NOT blocked
     AND (leased_until <= CAST(sqlc.arg(now) AS INTEGER) OR leased_until > CAST(sqlc.arg(latest) AS INTEGER));
 
--- MoveSize returns how many messages and events there are, the highest ids ever given to messages, acts, workers and events, and what stream it is.
--- Guard: none. Index: message_key_unique and event_id_unique, read once as a whole. Locks: none.
+-- MoveSize returns how many messages and events there are, the highest ids ever given to messages, acts, workers and events, what stream it is, and how
+-- many batches are open.
+-- Guard: none. Index: message_key_unique and event_id_unique, read once as a whole; batch_open. Locks: none.
 -- name: MoveSize :one
 SELECT
     CAST((SELECT COUNT(*) FROM outbox_message) + (SELECT COUNT(*) FROM outbox_event) AS INTEGER) AS total,
@@ -41,6 +42,7 @@ SELECT
     CAST(COALESCE((SELECT s.seq FROM sqlite_sequence AS s WHERE s.name = 'outbox_audit'), 0) AS INTEGER) AS audit,
     CAST(COALESCE((SELECT s.seq FROM sqlite_sequence AS s WHERE s.name = 'outbox_worker'), 0) AS INTEGER) AS worker,
     CAST(COALESCE((SELECT s.seq FROM sqlite_sequence AS s WHERE s.name = 'outbox_event'), 0) AS INTEGER) AS event,
+    (SELECT COUNT(*) FROM outbox_batch AS b WHERE b.completed_at = 253402214400000000) AS batches,
     i.id AS stream, i.purged_position, i.purged_digest
 FROM outbox_incarnation AS i;
 

@@ -157,6 +157,7 @@ SELECT (
     NOT EXISTS (SELECT FROM outbox.message) AND NOT EXISTS (SELECT FROM outbox.queue) AND NOT EXISTS (SELECT FROM outbox.settlement)
     AND NOT EXISTS (SELECT FROM outbox.order_lease) AND NOT EXISTS (SELECT FROM outbox.pause) AND NOT EXISTS (SELECT FROM outbox.audit)
     AND NOT EXISTS (SELECT FROM outbox.event) AND NOT EXISTS (SELECT FROM outbox.reader) AND NOT EXISTS (SELECT FROM outbox.claim)
+    AND NOT EXISTS (SELECT FROM outbox.batch)
 )::boolean AS nothing
 `
 

@@ -414,6 +414,71 @@ func (q *Queries) ListReaders(ctx context.Context, db DBTX, arg ListReadersParam
 	return items, nil
 }
 
+const listStuckBatches = `-- name: ListStuckBatches :many
+SELECT b.id, b.tenant, b.consumer, b.key, b.created_at, (b.sealed_at < '9999-12-31 00:00:00+00')::boolean AS broken, now()::timestamptz AS now
+FROM (
+    SELECT x.id, x.tenant, x.consumer, x.key, x.created_at, x.sealed_at
+    FROM outbox.batch AS x
+    WHERE x.completed_at = '9999-12-31 00:00:00+00'
+    ORDER BY x.id
+    LIMIT $1::integer
+) AS b
+WHERE (b.sealed_at = '9999-12-31 00:00:00+00' AND b.created_at <= now() - $2::bigint * interval '1 microsecond')
+    OR (b.sealed_at < '9999-12-31 00:00:00+00' AND (
+        SELECT r.number FROM outbox.batch_row AS r WHERE r.batch_id = b.id AND r.fate = 0 ORDER BY r.number DESC LIMIT 1
+    ) IS NULL)
+ORDER BY b.id
+`
+
+type ListStuckBatchesParams struct {
+	Examine int32
+	Age     int64
+}
+
+type ListStuckBatchesRow struct {
+	ID        int64
+	Tenant    string
+	Consumer  string
+	Key       string
+	CreatedAt time.Time
+	Broken    bool
+	Now       time.Time
+}
+
+// ListStuckBatches lists batches that are not completed and should be looked at, the oldest first: those not sealed more than age microseconds after
+// they were begun, and (broken) those that are sealed and have no open row. It looks at no more than examine of the open ones.
+// Guard: none: it tells no content but the key. Index: batch_open, batch_row_fate. Locks: none.
+func (q *Queries) ListStuckBatches(ctx context.Context, db DBTX, arg ListStuckBatchesParams) ([]ListStuckBatchesRow, error) {
+	rows, err := db.QueryContext(ctx, listStuckBatches, arg.Examine, arg.Age)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	var items []ListStuckBatchesRow
+	for rows.Next() {
+		var i ListStuckBatchesRow
+		if err := rows.Scan(
+			&i.ID,
+			&i.Tenant,
+			&i.Consumer,
+			&i.Key,
+			&i.CreatedAt,
+			&i.Broken,
+			&i.Now,
+		); err != nil {
+			return nil, err
+		}
+		items = append(items, i)
+	}
+	if err := rows.Close(); err != nil {
+		return nil, err
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
+}
+
 const readHorizon = `-- name: ReadHorizon :many
 SELECT
     COALESCE(

@@ -177,6 +177,9 @@ func Prepare(ctx context.Context, db DBTX) (*Queries, error) {
 	if q.listReadersStmt, err = db.PrepareContext(ctx, listReaders); err != nil {
 		return nil, fmt.Errorf("error preparing query ListReaders: %w", err)
 	}
+	if q.listStuckBatchesStmt, err = db.PrepareContext(ctx, listStuckBatches); err != nil {
+		return nil, fmt.Errorf("error preparing query ListStuckBatches: %w", err)
+	}
 	if q.listUndeliveredStmt, err = db.PrepareContext(ctx, listUndelivered); err != nil {
 		return nil, fmt.Errorf("error preparing query ListUndelivered: %w", err)
 	}
@@ -635,6 +638,11 @@ func (q *Queries) Close() error {
 			err = fmt.Errorf("error closing listReadersStmt: %w", cerr)
 		}
 	}
+	if q.listStuckBatchesStmt != nil {
+		if cerr := q.listStuckBatchesStmt.Close(); cerr != nil {
+			err = fmt.Errorf("error closing listStuckBatchesStmt: %w", cerr)
+		}
+	}
 	if q.listUndeliveredStmt != nil {
 		if cerr := q.listUndeliveredStmt.Close(); cerr != nil {
 			err = fmt.Errorf("error closing listUndeliveredStmt: %w", cerr)
@@ -1055,6 +1063,7 @@ type Queries struct {
 	listOpenBoundStmt        *sql.Stmt
 	listPausesStmt           *sql.Stmt
 	listReadersStmt          *sql.Stmt
+	listStuckBatchesStmt     *sql.Stmt
 	listUndeliveredStmt      *sql.Stmt
 	listUndeliveredBoundStmt *sql.Stmt
 	moveBoundStmt            *sql.Stmt
@@ -1178,6 +1187,7 @@ func (q *Queries) WithTx(tx *sql.Tx) *Queries {
 		listOpenBoundStmt:        q.listOpenBoundStmt,
 		listPausesStmt:           q.listPausesStmt,
 		listReadersStmt:          q.listReadersStmt,
+		listStuckBatchesStmt:     q.listStuckBatchesStmt,
 		listUndeliveredStmt:      q.listUndeliveredStmt,
 		listUndeliveredBoundStmt: q.listUndeliveredBoundStmt,
 		moveBoundStmt:            q.moveBoundStmt,

@@ -415,6 +415,67 @@ func (q *Queries) ListReaders(ctx context.Context, arg ListReadersParams) ([]Lis
 	return items, nil
 }
 
+const listStuckBatches = `-- name: ListStuckBatches :many
+SELECT b.id, b.tenant, b.consumer, b.key, b.created_at, CAST(b.sealed_at < 253402214400000000 AS BOOLEAN) AS broken
+FROM (
+    SELECT x.id, x.tenant, x.consumer, x.key, x.created_at, x.sealed_at
+    FROM outbox_batch AS x
+    WHERE x.completed_at = 253402214400000000
+    ORDER BY x.id
+    LIMIT CAST(?1 AS INTEGER)
+) AS b
+WHERE (b.sealed_at = 253402214400000000 AND b.created_at <= CAST(?2 AS INTEGER))
+    OR (b.sealed_at < 253402214400000000 AND NOT EXISTS (SELECT 1 FROM outbox_batch_row AS r WHERE r.batch_id = b.id AND r.fate = 0))
+ORDER BY b.id
+`
+
+type ListStuckBatchesParams struct {
+	Examine       int64
+	CreatedBefore int64
+}
+
+type ListStuckBatchesRow struct {
+	ID        int64
+	Tenant    string
+	Consumer  string
+	Key       string
+	CreatedAt int64
+	Broken    bool
+}
+
+// ListStuckBatches lists batches that are not completed and should be looked at, the oldest first: those not sealed that were begun before an instant,
+// and (broken) those that are sealed and have no open row. It looks at no more than examine of the open ones.
+// Guard: none: it tells no content but the key. Index: batch_open, batch_row_fate. Locks: none.
+func (q *Queries) ListStuckBatches(ctx context.Context, arg ListStuckBatchesParams) ([]ListStuckBatchesRow, error) {
+	rows, err := q.query(ctx, q.listStuckBatchesStmt, listStuckBatches, arg.Examine, arg.CreatedBefore)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	var items []ListStuckBatchesRow
+	for rows.Next() {
+		var i ListStuckBatchesRow
+		if err := rows.Scan(
+			&i.ID,
+			&i.Tenant,
+			&i.Consumer,
+			&i.Key,
+			&i.CreatedAt,
+			&i.Broken,
+		); err != nil {
+			return nil, err
+		}
+		items = append(items, i)
+	}
+	if err := rows.Close(); err != nil {
+		return nil, err
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
+}
+
 const readHorizon = `-- name: ReadHorizon :many
 SELECT CAST(COALESCE((SELECT MAX(e.position) FROM outbox_event AS e), i.purged_position) AS INTEGER) AS newest
 FROM outbox_incarnation AS i

@@ -288,6 +288,7 @@ SELECT
     CAST(COALESCE((SELECT s.seq FROM sqlite_sequence AS s WHERE s.name = 'outbox_audit'), 0) AS INTEGER) AS audit,
     CAST(COALESCE((SELECT s.seq FROM sqlite_sequence AS s WHERE s.name = 'outbox_worker'), 0) AS INTEGER) AS worker,
     CAST(COALESCE((SELECT s.seq FROM sqlite_sequence AS s WHERE s.name = 'outbox_event'), 0) AS INTEGER) AS event,
+    (SELECT COUNT(*) FROM outbox_batch AS b WHERE b.completed_at = 253402214400000000) AS batches,
     i.id AS stream, i.purged_position, i.purged_digest
 FROM outbox_incarnation AS i
 `
@@ -298,13 +299,15 @@ type MoveSizeRow struct {
 	Audit          int64
 	Worker         int64
 	Event          int64
+	Batches        int64
 	Stream         string
 	PurgedPosition int64
 	PurgedDigest   []byte
 }
 
-// MoveSize returns how many messages and events there are, the highest ids ever given to messages, acts, workers and events, and what stream it is.
-// Guard: none. Index: message_key_unique and event_id_unique, read once as a whole. Locks: none.
+// MoveSize returns how many messages and events there are, the highest ids ever given to messages, acts, workers and events, what stream it is, and how
+// many batches are open.
+// Guard: none. Index: message_key_unique and event_id_unique, read once as a whole; batch_open. Locks: none.
 func (q *Queries) MoveSize(ctx context.Context) (MoveSizeRow, error) {
 	row := q.queryRow(ctx, q.moveSizeStmt, moveSize)
 	var i MoveSizeRow
@@ -314,6 +317,7 @@ func (q *Queries) MoveSize(ctx context.Context) (MoveSizeRow, error) {
 		&i.Audit,
 		&i.Worker,
 		&i.Event,
+		&i.Batches,
 		&i.Stream,
 		&i.PurgedPosition,
 		&i.PurgedDigest,
