@@ -365,7 +365,7 @@ seen AS MATERIALIZED (
 ),
 gone AS (
     DELETE FROM outbox.batch_row AS r
-    WHERE r.batch_id = (SELECT o.id FROM old AS o) AND r.number = ANY (ARRAY(SELECT s.number FROM seen AS s))
+    WHERE r.batch_id = (SELECT o.id FROM old AS o) AND r.number <= (SELECT max(s.number) FROM seen AS s)
     RETURNING r.number
 ),
 erased AS (
