@@ -11,7 +11,8 @@ SET LOCAL lock_timeout = '5s';
 -- Times are those of Go's Effect: delay or due_at, not both, the past means now; max_age NULL is none. trace holds traceparent, tracestate and
 -- baggage. NULL elsewhere is refused, since an expression that came out NULL is a mistake and must not lose an effect or its tenant.
 -- Guard: the unique constraint (tenant, consumer, key). A caller at REPEATABLE READ or above gets 40001 on a concurrent duplicate.
--- Index: message_key_unique. Locks: the rows it inserts. Runs with the caller's rights, which are those of a producer.
+-- Index: message_key_unique; the primary keys for the state of a message that is there, also where the tables were nearly empty when the session planned
+-- it. Locks: the rows it inserts. Runs with the caller's rights, which are those of a producer.
 -- +goose StatementBegin
 CREATE FUNCTION outbox.enqueue(
     consumer text,
@@ -36,6 +37,7 @@ CREATE FUNCTION outbox.enqueue(
 LANGUAGE plpgsql
 VOLATILE
 SET search_path = pg_catalog, pg_temp
+SET enable_seqscan = off
 AS $$
 DECLARE
     -- What Go's unicode.IsSpace knows.
@@ -43,13 +45,31 @@ DECLARE
     reserved CONSTANT text[] := ARRAY['traceparent', 'tracestate', 'baggage'];
     never CONSTANT timestamptz := '9999-12-31 00:00:00+00';
     problems text[];
-    entries bytea;
-    stored_metadata text := '';
+    entries bytea := '';
+    entry_count bigint := 0;
+    entry_bytes bigint := 0;
+    stored_metadata jsonb := enqueue.metadata;
+    field text;
+    value text;
+    trace_bytes integer := 0;
     content bytea;
     first_due timestamptz;
     age bigint;
     same boolean;
 BEGIN
+    IF jsonb_typeof(enqueue.metadata) = 'object' AND enqueue.metadata <> '{}' THEN
+        SELECT
+            -- Each part behind its length, in the order of bytes: what Go hashes.
+            string_agg(
+                int8send(octet_length(m.name)) || convert_to(m.name, 'UTF8') || int8send(octet_length(m.value)) || convert_to(m.value, 'UTF8'),
+                ''::bytea ORDER BY m.name COLLATE "C"
+            ),
+            count(*),
+            sum(octet_length(m.name) + octet_length(m.value))
+        INTO entries, entry_count, entry_bytes
+        FROM jsonb_each_text(enqueue.metadata) AS m (name, value);
+    END IF;
+
     SELECT array_agg(p.field || ' ' || p.problem ORDER BY p.place)
     INTO problems
     FROM (
@@ -87,6 +107,8 @@ BEGIN
                 (9, 'metadata', CASE
                     WHEN enqueue.metadata IS NULL THEN 'is null'
                     WHEN jsonb_typeof(enqueue.metadata) <> 'object' THEN 'is not a JSON object'
+                    WHEN entry_count > 64 THEN format('has %s entries, at most 64 are allowed', entry_count)
+                    WHEN entry_bytes > 8192 THEN format('has %s bytes, at most 8192 are allowed', entry_bytes)
                 END),
                 (11, 'priority', CASE
                     WHEN enqueue.priority IS NULL THEN 'is null'
@@ -102,8 +124,9 @@ BEGIN
                     WHEN enqueue.due_at NOT BETWEEN '2000-01-01 00:00:00+00' AND never THEN 'is not between the years 2000 and 9999'
                 END),
                 (14, 'max_age', CASE
-                    WHEN enqueue.max_age <= interval '0' THEN format('is not positive: %s; NULL is none', enqueue.max_age)
-                    WHEN enqueue.max_age > interval '36525 days' THEN 'is longer than 100 years; NULL is none'
+                    -- In seconds: comparing intervals takes a year for 360 days.
+                    WHEN extract(epoch FROM enqueue.max_age) <= 0 THEN format('is not positive: %s; NULL is none', enqueue.max_age)
+                    WHEN extract(epoch FROM enqueue.max_age) > 3155760000 THEN 'is longer than 100 years; NULL is none'
                 END),
                 (15, 'allow_conflict', CASE WHEN enqueue.allow_conflict IS NULL THEN 'is null' END)
         ) AS v (place, field, problem)
@@ -121,38 +144,19 @@ BEGIN
     ) AS p
     WHERE p.problem IS NOT NULL;
 
-    IF problems IS NULL AND enqueue.metadata <> '{}' THEN
-        SELECT
-            -- Each part behind its length, in the order of bytes: what Go hashes.
-            string_agg(
-                int8send(octet_length(m.name)) || convert_to(m.name, 'UTF8') || int8send(octet_length(m.value)) || convert_to(m.value, 'UTF8'),
-                ''::bytea ORDER BY m.name COLLATE "C"
-            ),
-            CASE
-                WHEN count(*) > 64 THEN ARRAY[format('metadata has %s entries, at most 64 are allowed', count(*))]
-                WHEN sum(octet_length(m.name) + octet_length(m.value)) > 8192
-                    THEN ARRAY[format('metadata has %s bytes, at most 8192 are allowed', sum(octet_length(m.name) + octet_length(m.value)))]
-            END
-        INTO entries, problems
-        FROM jsonb_each_text(enqueue.metadata) AS m (name, value);
-        stored_metadata := enqueue.metadata::text;
-    END IF;
     IF problems IS NOT NULL THEN
         RAISE EXCEPTION 'enqueue: %', array_to_string(problems, '; ') USING
             ERRCODE = 'invalid_parameter_value', COLUMN = substring(problems[1] FROM '^[a-z_]+');
     END IF;
 
     -- A trace is no reason to refuse an effect: what does not fit is left out, and it is no part of the digest.
-    IF jsonb_typeof(enqueue.trace) = 'object' THEN
-        SELECT COALESCE((enqueue.metadata || jsonb_object_agg(t.name, t.value))::text, stored_metadata)
-        INTO stored_metadata
-        FROM (
-            SELECT e.name, e.value, sum(octet_length(e.name) + octet_length(e.value)) OVER (ORDER BY array_position(reserved, e.name)) AS size
-            FROM jsonb_each_text(enqueue.trace) AS e (name, value)
-            WHERE e.name = ANY(reserved) AND e.value <> '' AND jsonb_typeof(enqueue.trace -> e.name) = 'string'
-        ) AS t
-        WHERE t.size <= 2048;
-    END IF;
+    FOREACH field IN ARRAY reserved LOOP
+        value := CASE jsonb_typeof(enqueue.trace -> field) WHEN 'string' THEN enqueue.trace ->> field END;
+        IF value <> '' AND trace_bytes + octet_length(field) + octet_length(value) <= 2048 THEN
+            trace_bytes := trace_bytes + octet_length(field) + octet_length(value);
+            stored_metadata := stored_metadata || jsonb_build_object(field, value);
+        END IF;
+    END LOOP;
 
     content := sha256(
         E'\\x01'::bytea
@@ -160,7 +164,7 @@ BEGIN
         || int8send(octet_length(enqueue.kind)) || convert_to(enqueue.kind, 'UTF8')
         || int8send(octet_length(enqueue.order_key)) || convert_to(enqueue.order_key, 'UTF8')
         || int8send(octet_length(enqueue.payload)) || enqueue.payload
-        || COALESCE(entries, ''::bytea)
+        || entries
     );
     first_due := LEAST(GREATEST(enqueue.due_at, statement_timestamp() + enqueue.delay), never);
     age := COALESCE(round(extract(epoch FROM enqueue.max_age) * 1000000), 0);
@@ -170,7 +174,7 @@ BEGIN
         INSERT INTO outbox.message AS m (tenant, consumer, target, kind, key, order_key, priority, digest, metadata, payload, max_age)
         VALUES (
             enqueue.tenant, enqueue.consumer, enqueue.target, enqueue.kind, enqueue.key, enqueue.order_key, enqueue.priority, content,
-            stored_metadata, enqueue.payload, age
+            CASE WHEN stored_metadata <> '{}' THEN stored_metadata::text ELSE '' END, enqueue.payload, age
         )
         ON CONFLICT ON CONSTRAINT message_key_unique DO NOTHING
         RETURNING m.id INTO enqueue.id;
@@ -188,13 +192,16 @@ BEGIN
             m.id,
             m.digest = content,
             COALESCE(
-                s.outcome,
-                CASE WHEN q.state = 1 THEN 'parked' WHEN q.leased_until > clock_timestamp() THEN 'leased' ELSE 'pending' END
+                (SELECT s.outcome FROM outbox.settlement AS s WHERE s.message_id = m.id),
+                (
+                    SELECT CASE WHEN q.state = 1 THEN 'parked' WHEN q.leased_until > clock_timestamp() THEN 'leased' ELSE 'pending' END
+                    FROM outbox.queue AS q
+                    WHERE q.message_id = m.id
+                ),
+                'pending'
             )
         INTO enqueue.id, same, enqueue.state
         FROM outbox.message AS m
-        LEFT JOIN outbox.settlement AS s ON s.message_id = m.id
-        LEFT JOIN outbox.queue AS q ON q.message_id = m.id
         WHERE m.tenant = enqueue.tenant AND m.consumer = enqueue.consumer AND m.key = enqueue.key;
         IF FOUND THEN
             enqueue.status := CASE WHEN same THEN 'duplicate' ELSE 'conflict' END;
