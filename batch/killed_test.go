@@ -38,6 +38,9 @@ const (
 	told = 50
 )
 
+// usualRows is a tenth of the full size, and less under the race detector.
+var usualRows = 10_000
+
 func childMain(dsn string) int {
 	if err := childRun(context.Background(), dsn, os.Getenv(workVariable)); err != nil {
 		fmt.Fprintln(os.Stderr, "child:", err)
@@ -128,7 +131,7 @@ func TestKilled(t *testing.T) {
 		j.rerun()
 	})
 	onDrivers(t, []string{"pgx", "sqlite"}, func(r *rig) {
-		j := job{rig: r, rows: 10_000, limit: 8}
+		j := job{rig: r, rows: usualRows, limit: 8}
 		if os.Getenv("FENCEPOST_FULL") != "" {
 			j.rows, j.limit = 100_000, 200
 		}
