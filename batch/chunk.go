@@ -166,12 +166,17 @@ func (c *creation) seal(ctx context.Context) error {
 		return nil
 	}
 	if c.resumed {
-		page, err := c.ListRows(ctx, outbox.AllTenants, c.receipt.ID, RowsQuery{After: c.receipt.Rows, Limit: 1})
+		next := db.FindBatchRowsParams{BatchID: c.receipt.ID, AllTenants: true, Scope: []string{}, Numbers: []int32{int32(c.receipt.Rows + 1)}}
+		var beyond []db.FindBatchRowsRow
+		err := c.store.Transact(ctx, func(tx db.Tx) (err error) {
+			beyond, err = c.store.FindBatchRows(ctx, tx, next)
+			return err
+		})
 		if err != nil {
 			return err
 		}
-		if len(page) > 0 {
-			return &RowConflictError{page[0].Number, "stands in the batch, and the input ends before it"}
+		if len(beyond) > 0 {
+			return &RowConflictError{c.receipt.Rows + 1, "stands in the batch, and the input ends before it"}
 		}
 	}
 	_, err := c.store.SealBatch(ctx, db.SealBatchParams{ID: c.receipt.ID, AllTenants: true, Scope: []string{}})

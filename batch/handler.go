@@ -26,7 +26,7 @@ type Row[T any] struct {
 // the settlement (at most 4 KiB of text, and may be empty), or an error, which counts as that of any handler: tried again by the policy, unless it is wrapped by
 // outbox.Permanent and its like. What came of the row is the sender's to record; the function has no way to. A message that is no row of
 // a batch, or does not decode, is dead at once; rows that were stored are not checked by the rules again. An identifier that cannot be kept makes the row dead,
-// although it was processed.
+// although it was processed. The other fields of the handler, such as Timeout and Reconcile, are the caller's to set.
 func Handler[T any](rows *Rows[T], process func(context.Context, Row[T]) (identifier string, err error)) sender.Handler {
 	return sender.Handler{DoResult: func(ctx context.Context, m outbox.Message) (string, error) {
 		row := Row[T]{Message: m}

@@ -79,8 +79,9 @@ func newBatches(store db.Store, config batch.Config) (*batch.Batches, error) {
 	return batch.New(box, config)
 }
 
-func openPgx(t *testing.T) *rig {
-	dsn := pgtest.New(t) + "&pool_max_conns=8"
+func openPgx(t *testing.T) *rig { return openPgxAt(t, pgtest.New(t)+"&pool_max_conns=8") }
+
+func openPgxAt(t *testing.T, dsn string) *rig {
 	pool, err := pgxpool.New(context.WithoutCancel(t.Context()), dsn)
 	if err != nil {
 		t.Fatal(err)
