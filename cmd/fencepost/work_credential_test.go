@@ -40,6 +40,7 @@ func TestWorkUnderACredential(t *testing.T) {
 		}
 	}
 	refused("no credential", exitUsage, "the file of --credential-file holds no credential", work("--credential-file", file("nonsense fpw_1")))
+	refused("secret for a file", exitUsage, "cannot read the file of --credential-file: no such file", work("--credential-file", "fpw_1"))
 	refused("empty file", exitUsage, "the file of --credential-file holds no credential", work("--credential-file", file("\n")))
 	refused("wrong secret", exitFailed, "worker is not identified", work("--credential-file", file(strings.Replace(all, "all:", "narrow:", 1))))
 	refused("all tenants", exitFailed, `worker is not permitted: worker "narrow", consumer "shop", all tenants`, work("--credential-file", file(narrow)))

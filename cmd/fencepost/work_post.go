@@ -2,10 +2,8 @@ package main
 
 import (
 	"context"
-	"fmt"
 	"maps"
 	"net/netip"
-	"os"
 	"slices"
 	"strconv"
 	"strings"
@@ -63,13 +61,9 @@ func (p *posting) open(o opening) (performer, error) {
 
 // secrets reads what signs. No error has anything of it.
 func (p *posting) secrets() ([]webhook.Secret, error) {
-	from, text := secretVariable, os.Getenv(secretVariable)
-	if p.secretFile != "" {
-		content, err := os.ReadFile(p.secretFile)
-		if err != nil {
-			return nil, fmt.Errorf("--secret-file: %w", err)
-		}
-		from, text = "--secret-file", string(content)
+	from, text, err := secretText("--secret-file", p.secretFile, secretVariable)
+	if err != nil {
+		return nil, err
 	}
 	var secrets []webhook.Secret
 	for i, word := range strings.Fields(text) {
