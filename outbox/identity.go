@@ -90,6 +90,10 @@ func (i *Identity) Check(ctx context.Context) error {
 // Permits is nil when the worker may lease for the whole of a scope of a consumer, as the credential stood when it was last looked up;
 // ErrNotPermitted names what it may not.
 func (i *Identity) Permits(consumer string, scope Scope) error {
+	return failed("permits", i.refusal(consumer, scope))
+}
+
+func (i *Identity) refusal(consumer string, scope Scope) error {
 	i.mu.Lock()
 	defer i.mu.Unlock()
 	if i.revoked {
@@ -137,6 +141,6 @@ func (b *Box) admits(as *Identity, consumer *Consumer, scope Scope) error {
 	case as.box != b:
 		return fmt.Errorf("%w: the Identity is of another box", ErrUnidentified)
 	default:
-		return as.Permits(consumer.name, scope)
+		return as.refusal(consumer.name, scope)
 	}
 }
