@@ -98,7 +98,7 @@ completed batch has run 1; each rerun that opens it again is one more.`,
 type batchReport struct{ batch.Progress }
 
 func (r batchReport) text(p *page) {
-	p.table([]string{"batch", r.Key}, [][]string{
+	p.table([]string{"batch", printable(r.Key)}, [][]string{
 		{"id", strconv.FormatInt(r.ID, 10)}, {"state", batchState(r.Batch)}, {"consumer", r.Consumer}, {"target", r.Target}, {"kind", r.Kind},
 		{"tenant", orDash(r.Tenant)}, {"run", strconv.Itoa(r.Run)}, {"created", instant(r.CreatedAt)}, {"sealed", instant(r.SealedAt)},
 		{"completed", instant(r.CompletedAt)}, {"rows", many(r.Total)}, {"open", fmt.Sprintf("%s (leased %s, parked %s)", many(r.Open), many(r.Leased), many(r.Parked))},

@@ -94,7 +94,9 @@ func (b *batchCreating) run(cmd *cobra.Command, args []string) error {
 		b.spec.Report = func(r batch.Receipt) {
 			progress.sayf("%s rows: %s rejected, %s were there", many(r.Rows), many(r.Rejected), many(r.Duplicate))
 		}
-		receipt, err := batches.Create(ctx, b.spec, rows.Reader(interruptible(ctx, in)))
+		input := interruptible(ctx, in)
+		defer input.Close()
+		receipt, err := batches.Create(ctx, b.spec, rows.Reader(input))
 		if receipt.ID == 0 { // nothing is there to be told of
 			return err
 		}
@@ -109,7 +111,7 @@ func (b *batchCreating) run(cmd *cobra.Command, args []string) error {
 }
 
 // interruptible ends with ctx, since nothing interrupts a read from a terminal or a pipe.
-func interruptible(ctx context.Context, in io.Reader) io.Reader {
+func interruptible(ctx context.Context, in io.Reader) io.ReadCloser {
 	out, feed := io.Pipe()
 	context.AfterFunc(ctx, func() { feed.CloseWithError(context.Cause(ctx)) })
 	go func() {

@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"io"
+	"os"
 	"regexp"
 	"slices"
 	"strings"
@@ -171,5 +172,18 @@ func TestBatchJSON(t *testing.T) {
 	}
 	if r := decode[batchesReport](t, "batch", "list", "--limit", "1", "--dsn", f.dsn); len(r.Batches) != 1 || r.Next != "2" {
 		t.Errorf("%+v", r)
+	}
+}
+
+// A key that would act on the terminal is shown escaped.
+func TestBatchIsPrintable(t *testing.T) {
+	t.Parallel()
+	f := openFileFixture(t)
+	args := []string{"batch", "create", os.DevNull, "--consumer", "c", "--target", "t", "--kind", "k", "--key", hostile[:12], "--dsn", f.dsn}
+	succeed(t, args...)
+	for _, args := range [][]string{args, {"batch", "list", "--dsn", f.dsn}, {"batch", "show", "1", "--dsn", f.dsn}, {"batch", "show", "1", "--json", "--dsn", f.dsn}} {
+		if out := succeed(t, args...); strings.ContainsAny(out, "\x1b\u202e") {
+			t.Errorf("fencepost %q: %q", args, out)
+		}
 	}
 }
