@@ -40,7 +40,7 @@ func (c *countdown) wait(ctx context.Context) error {
 	case <-c.done:
 		return nil
 	case <-ctx.Done():
-		return ctx.Err()
+		return context.Cause(ctx)
 	case <-time.After(patience):
 		return fmt.Errorf("%d messages are left after %v", c.left.Load(), patience)
 	}

@@ -47,8 +47,8 @@ func (f *Fencepost) Open(ctx context.Context, dsn string) (err error) {
 func (f *Fencepost) Fill(ctx context.Context, messages int) error { return fill(ctx, f.db, messages) }
 
 func (f *Fencepost) Drain(ctx context.Context, messages int) error {
-	ctx, stop := context.WithCancel(ctx)
-	defer stop()
+	ctx, stop := context.WithCancelCause(ctx)
+	defer stop(nil)
 	left := newCountdown(messages)
 	store, err := pgxdb.New(f.pool, pgxdb.Config{})
 	if err != nil {
@@ -72,11 +72,15 @@ func (f *Fencepost) Drain(ctx context.Context, messages int) error {
 		return err
 	}
 	ran := make(chan error, 1)
-	go func() { ran <- s.Run(ctx) }()
+	go func() {
+		err := s.Run(ctx)
+		stop(err) // which ends the wait for one that could not go on
+		ran <- err
+	}()
 	if err := left.wait(ctx); err != nil {
 		return err
 	}
-	stop()
+	stop(nil)
 	return <-ran
 }
 

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"os"
 	"slices"
 
@@ -39,7 +40,7 @@ func drain(ctx context.Context, o options) (_ report, err error) {
 		}
 		defer func() { err = errors.Join(err, c.Close(context.WithoutCancel(ctx))) }()
 	}
-	messages := int(200_000 * o.share)
+	messages := max(1, int(math.Round(200*o.share))) * 1_000 // whole statements
 	r := report{server: server.Version, messages: messages}
 	for round := range o.rounds {
 		for _, c := range contenders {
