@@ -126,26 +126,29 @@ func (c *creation) insert(ctx context.Context, tx db.Tx, rows []inputRow) (recei
 			id = receipts[next].ID
 			next++
 		} else {
-			reason = c.reason(row.problem)
+			reason = row.problem.Error()
 		}
 		params.Numbers = append(params.Numbers, int32(row.number))
 		params.MessageIds = append(params.MessageIds, id)
 		params.Reasons = append(params.Reasons, reason)
 	}
 	added, err := c.store.AddBatchRows(ctx, tx, params)
+	if err != nil {
+		return nil, nil, err
+	}
 	for _, number := range added {
 		delete(missed, int(number))
 	}
-	return receipts, missed, err
+	return receipts, missed, nil
 }
 
-// reason is why a row was rejected, as it is stored.
-func (c *creation) reason(problem error) string {
+// reason is why a row was rejected, as it is stored. The chunk keeps no more than that: a row may break a rule in each of its many elements.
+func (c *creation) reason(problem error) error {
 	reason := c.box.Redacted(problem.(rejected).reason())
 	if len(reason) > maxReason {
 		reason = strings.ToValidUTF8(reason[:maxReason], "")
 	}
-	return reason
+	return errors.New(strings.Clone(reason))
 }
 
 // explain says why a row cannot be added.

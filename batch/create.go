@@ -160,7 +160,7 @@ func (c *creation) add(row inputRow) {
 		}
 	}
 	if row.problem != nil {
-		row.payload = nil
+		row.payload, row.problem = nil, c.reason(row.problem)
 	}
 	c.chunk = append(c.chunk, row)
 	c.bytes += len(row.payload)
