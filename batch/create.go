@@ -2,8 +2,10 @@ package batch
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/fencepost-go/fencepost/db"
@@ -28,8 +30,9 @@ type Spec struct {
 	Priority int16
 	MaxAge   time.Duration
 	// OnComplete, unless nil, is recorded once every row has its end: in the transaction of the last one, once a run. From the second run on its
-	// key has the run behind it, as in settle/2. Of an Effect it takes Consumer, Target, Kind, Key (at most MaxKey bytes), Payload, Metadata and
-	// Priority; the tenant is the batch's.
+	// key has the run behind it, as in settle/run-2. Of an Effect it takes Consumer, Target, Kind, Key (at most MaxKey bytes), Payload, Metadata and
+	// Priority; the tenant is the batch's. Its key is for it alone: one that is taken when the batch is begun is ErrConflict, and where it is taken
+	// by the end nothing is recorded.
 	OnComplete *outbox.Effect
 	// Report, unless nil, is told after each transaction what is stored so far.
 	Report func(Receipt)
@@ -81,6 +84,9 @@ func (b *Batches) check(found *refusal.Problems, spec Spec) {
 	}
 	if len(e.Key) > MaxKey {
 		found.Addf("OnComplete.Key", "has %d bytes, at most %d are allowed", len(e.Key), MaxKey)
+	}
+	if n, isRow := strings.CutPrefix(e.Key, spec.Key+"/"); isRow && e.Consumer == spec.Consumer && strings.Trim(n, "0123456789") == "" {
+		found.Add("OnComplete.Key", "is that of a row")
 	}
 	if e.OrderKey != "" || e.Delay != 0 || !e.DueAt.IsZero() || e.MaxAge != 0 || e.SourcePosition != 0 || e.SourceEventID != "" {
 		found.Add("OnComplete", "has an order key, a time, an age or a source, which are not for the effect at the end of a batch")
@@ -172,6 +178,9 @@ func (c *creation) begin(ctx context.Context) error {
 		return nil
 	}
 	params, err := c.spec.params()
+	if err == nil {
+		err = c.checkEnd(ctx)
+	}
 	if err != nil {
 		return err
 	}
@@ -189,6 +198,28 @@ func (c *creation) begin(ctx context.Context) error {
 		}
 	}
 	return fmt.Errorf("key %q was neither free nor taken in %d tries: %w", params.Key, createTries, db.ErrRetry)
+}
+
+// checkEnd refuses to begin a batch whose effect at the end would be lost, since its key is taken.
+func (c *creation) checkEnd(ctx context.Context) error {
+	if c.spec.OnComplete == nil {
+		return nil
+	}
+	end := *c.spec.OnComplete
+	end.Tenant = c.spec.Tenant
+	var found outbox.Receipts
+	err := c.store.Transact(ctx, func(tx db.Tx) (err error) {
+		found, err = c.box.Find(ctx, tx, []outbox.Effect{end})
+		return err
+	})
+	if err != nil || found[0].Status == outbox.NotFound {
+		return err
+	}
+	_, err = c.Find(ctx, c.spec.Tenant, c.spec.Consumer, c.spec.Key)
+	if errors.Is(err, ErrNotFound) { // else it may be the batch's own
+		return fmt.Errorf("OnComplete.Key is %w: message %d", ErrConflict, found[0].ID)
+	}
+	return err
 }
 
 // flush stores the chunk, but for what stands there already, and counts it.

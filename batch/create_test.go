@@ -299,6 +299,7 @@ func TestBadInput(t *testing.T) {
 		"end: no consumer":  {func(s *batch.Spec) { s.OnComplete.Consumer = "" }, "OnComplete.Consumer"},
 		"end: long key":     {func(s *batch.Spec) { s.OnComplete.Key = strings.Repeat("k", 201) }, "OnComplete.Key"},
 		"end: longer key":   {func(s *batch.Spec) { s.OnComplete.Key = strings.Repeat("k", 256) }, "OnComplete.Key"},
+		"end: a row's key":  {func(s *batch.Spec) { s.OnComplete.Consumer, s.OnComplete.Key = s.Consumer, "may/7" }, "OnComplete.Key"},
 		"end: payload":      {func(s *batch.Spec) { s.OnComplete.Payload = make([]byte, 64<<10+1) }, "OnComplete.Payload"},
 		"end: metadata":     {func(s *batch.Spec) { s.OnComplete.Metadata = map[string]string{"": ""} }, "OnComplete.Metadata"},
 		"end: other tenant": {func(s *batch.Spec) { s.OnComplete.Tenant = "other" }, "OnComplete.Tenant"},

@@ -7,7 +7,8 @@ import (
 
 // Sentinels. Each says whether trying again can help. Refused arguments are outbox.ErrInvalid.
 var (
-	// ErrConflict: the key is taken by a batch that was created otherwise (a *ConflictError), or a row by one with other content (a *RowConflictError).
+	// ErrConflict: the key is taken by a batch that was created otherwise (a *ConflictError), a row by one with other content (a *RowConflictError), or
+	// the key of OnComplete by a message.
 	// Not retryable.
 	ErrConflict = errors.New("taken by another")
 	// ErrSealed: the batch takes no more rows: it was created to its end, or cancelled. Not retryable.

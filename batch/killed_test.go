@@ -263,7 +263,7 @@ func (j *job) rerun() {
 			j.Errorf("row %d was %+v, and is %+v", number, was, row)
 		}
 	}
-	if ends := j.ends(); !slices.Equal(ends, []string{"close-may", "close-may/2"}) {
+	if ends := j.ends(); !slices.Equal(ends, []string{"close-may", "close-may/run-2"}) {
 		j.Errorf("%q", ends)
 	}
 }

@@ -33,7 +33,7 @@ func TestRerun(t *testing.T) {
 		r.stands(id, "run 3: 6 = 0 open + 5 delivered + 0 dead + 0 cancelled + 0 expired + 1 rejected, sealed, completed")
 		r.rerun(id, 0)
 		r.stands(id, "run 3: 6 = 0 open + 5 delivered + 0 dead + 0 cancelled + 0 expired + 1 rejected, sealed, completed")
-		if ends := r.ends(); !slices.Equal(ends, []string{"close-may", "close-may/2", "close-may/3"}) {
+		if ends := r.ends(); !slices.Equal(ends, []string{"close-may", "close-may/run-2", "close-may/run-3"}) {
 			r.Errorf("%q", ends)
 		}
 	})

@@ -64,6 +64,8 @@ func batchGone(err error) error {
 		return notDonef("the key is taken by batch %d, which was created with another target, kind, priority, age or effect at its end", other.ID)
 	case errors.As(err, &row):
 		return notDonef("%v; the rows before its chunk are stored", row)
+	case errors.Is(err, batch.ErrConflict):
+		return notDonef("the key of --on-complete is taken by a message")
 	case errors.Is(err, batch.ErrSealed):
 		return notDonef("the batch takes no more rows: it was created to its end without these, or cancelled")
 	}

@@ -420,7 +420,7 @@ func batchRuns(f *fixture) {
 		run(f, f.Store.SettleDead, h.only(1).dead("permanent"))
 		f.completed("another run", id, true, turn)
 	}
-	same(f, "recorded", f.recorded(), []string{"all of b", "all of b/2", "all of b/3"})
+	same(f, "recorded", f.recorded(), []string{"all of b", "all of b/run-2", "all of b/run-3"})
 }
 
 func batchReplayedEarly(f *fixture) {

@@ -109,7 +109,7 @@ func (st *statement) complete(id int64) {
 		Key: b.CompleteKey, Digest: exact(b.CompleteDigest), Metadata: b.CompleteMetadata, Payload: exact(b.CompletePayload),
 	}
 	if b.Run > 1 {
-		m.Key += "/" + strconv.Itoa(int(b.Run))
+		m.Key += "/run-" + strconv.Itoa(int(b.Run))
 	}
 	switch holder, taken := st.keys[identityOf(m)]; {
 	case taken && holder.tx != nil:

@@ -108,7 +108,7 @@ BEGIN
             AND (SELECT r.number FROM outbox.batch_row AS r WHERE r.batch_id = b.id AND r.fate = 0 ORDER BY r.number DESC LIMIT 1) IS NULL
         RETURNING
             b.tenant, b.complete_consumer, b.complete_target, b.complete_kind, b.complete_priority, b.complete_digest, b.complete_metadata,
-            b.complete_payload, b.complete_key || CASE WHEN b.run > 1 THEN '/' || b.run ELSE '' END AS key
+            b.complete_payload, b.complete_key || CASE WHEN b.run > 1 THEN '/run-' || b.run ELSE '' END AS key
     ),
     stored AS (
         INSERT INTO outbox.message AS m (tenant, consumer, target, kind, key, priority, digest, metadata, payload)

@@ -124,19 +124,19 @@ BEGIN
     INSERT INTO outbox_message (tenant, consumer, target, kind, key, priority, digest, metadata, payload, created_at)
     SELECT
         NEW.tenant, NEW.complete_consumer, NEW.complete_target, NEW.complete_kind,
-        NEW.complete_key || CASE WHEN NEW.run > 1 THEN '/' || NEW.run ELSE '' END,
+        NEW.complete_key || CASE WHEN NEW.run > 1 THEN '/run-' || NEW.run ELSE '' END,
         NEW.complete_priority, NEW.complete_digest, NEW.complete_metadata, NEW.complete_payload,
         CAST(ROUND(unixepoch('subsec') * 1000) AS INTEGER) * 1000
     WHERE NOT EXISTS (
         SELECT 1 FROM outbox_message AS m
         WHERE m.tenant = NEW.tenant AND m.consumer = NEW.complete_consumer
-            AND m.key = NEW.complete_key || CASE WHEN NEW.run > 1 THEN '/' || NEW.run ELSE '' END
+            AND m.key = NEW.complete_key || CASE WHEN NEW.run > 1 THEN '/run-' || NEW.run ELSE '' END
     );
     INSERT INTO outbox_queue (message_id, consumer, target, kind, tenant, priority, due_at, born_at)
     SELECT m.id, m.consumer, m.target, m.kind, m.tenant, m.priority, m.created_at, m.created_at
     FROM outbox_message AS m
     WHERE m.tenant = NEW.tenant AND m.consumer = NEW.complete_consumer
-        AND m.key = NEW.complete_key || CASE WHEN NEW.run > 1 THEN '/' || NEW.run ELSE '' END
+        AND m.key = NEW.complete_key || CASE WHEN NEW.run > 1 THEN '/run-' || NEW.run ELSE '' END
         AND NOT EXISTS (SELECT 1 FROM outbox_queue AS q WHERE q.message_id = m.id)
         AND NOT EXISTS (SELECT 1 FROM outbox_settlement AS s WHERE s.message_id = m.id);
 END;
