@@ -7,5 +7,5 @@ if [ ! -e "$conf" ]; then
     echo 'create_main_cluster = false' >"$conf"
 fi
 export DEBIAN_FRONTEND=noninteractive UCF_FORCE_CONFFOLD=1
-apt-get update
-apt-get install -y --no-install-recommends postgresql "$@"
+# One at a time: the tests of several packages may come here at once, and apt waits for nobody.
+flock --close "${conf%/*}" sh -c 'apt-get update && apt-get install -y --no-install-recommends postgresql "$@"' sh "$@"
