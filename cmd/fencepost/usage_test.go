@@ -111,6 +111,8 @@ func TestBadCommandLines(t *testing.T) {
 		{[]string{"work", unused, "--consumer", "c", "--target", "t", "--kind", "k", "true"}, "give one of --exec, --post"},
 		{[]string{"work", unused, "--consumer", "c", "--target", "t", "--kind", "k", "--post", "https://a.example", "--exec", "true"}, "give one of --exec, --post"},
 		{[]string{"work", unused, "--consumer", "c", "--target", "t", "--kind", "k", "--post", "https://a.example", "b"}, "--post takes no arguments"},
+		{[]string{"work", unused, "--consumer", "c", "--target", "t", "--kind", "k", "--post", "https://a.example", "--grace", "1s"}, "--grace goes with --exec"},
+		{[]string{"work", unused, "--consumer", "c", "--target", "t", "--kind", "k", "--https-only", "--exec", "true"}, "--https-only goes with --post"},
 		{[]string{"work", unused, "--consumer", "c", "--target", "t", "--kind", "k", "--post", "https://a.example"}, "--post signs what it sends"},
 		{[]string{"work", unused, "--allow", "localhost"}, "--allow is neither an address nor a network such as 10.0.0.0/8"},
 		{[]string{"work", unused, "--status", "404=fine"}, "--status must end in = and one of delivered, moot, permanent, retry, unavailable, unknown"},

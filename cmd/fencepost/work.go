@@ -57,6 +57,7 @@ type working struct {
 	once             bool
 	credentialFile   string
 	ways             []way
+	own              []*pflag.FlagSet // of each way
 }
 
 func newWork() *cobra.Command {
@@ -120,7 +121,10 @@ counts. What is wrong is logged on stderr.`,
 	completeFiles(cmd, "credential-file")
 	flags.BoolVar(&w.once, "once", false, "perform what is due and end")
 	for _, way := range w.ways {
-		way.addFlags(flags)
+		own := pflag.NewFlagSet(way.name(), pflag.ContinueOnError)
+		way.addFlags(own)
+		flags.AddFlagSet(own)
+		w.own = append(w.own, own)
 	}
 	return cmd
 }
@@ -199,9 +203,16 @@ func (w *working) check() (way, error) {
 		return nil, usagef("--consumer, --target and --kind are required")
 	case len(chosen) != 1:
 		return nil, usagef("give one of %s, which says how messages are performed", strings.Join(names, ", "))
-	default:
-		return chosen[0], nil
 	}
+	var err error
+	for i, own := range w.own {
+		own.VisitAll(func(f *pflag.Flag) {
+			if f.Changed && !w.ways[i].chosen() {
+				err = usagef("--%s goes with %s", f.Name, names[i])
+			}
+		})
+	}
+	return chosen[0], err
 }
 
 func (w *working) sender(box *outbox.Box, by performer) (*sender.Sender, error) {
