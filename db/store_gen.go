@@ -169,8 +169,8 @@ type Purger interface {
 
 	// PurgeBatches removes a batch that was completed more than keep microseconds ago, the oldest first: at most max_rows of its rows, and the batch itself
 	// with the last of them. It returns how many of both it removed; no batch and no row when there is none to remove.
-	// Guard: lock, scope, completed, strictly older than the cut-off. Index: batch_completed, batch_row_pkey. Locks: the janitor's, then the rows
-	// and the batch.
+	// Guard: lock, scope, completed, strictly older than the cut-off. Index: batch_completed, batch_row_pkey. Locks: the janitor's, then the batch, if
+	// nobody is opening it again, and the rows; beside a replay that has just its row, one of the two is tried again.
 	PurgeBatches(ctx context.Context, arg PurgeBatchesParams) ([]PurgeBatchesRow, error)
 
 	// PurgeClaims removes claims that ended, or whose holder's time ran out, more than keep microseconds ago, oldest first, looking at those after a

@@ -338,8 +338,8 @@ SELECT '0001-01-01 00:00:00+00'::timestamptz, '', '', '', 0, true FROM turn AS t
 
 -- PurgeBatches removes a batch that was completed more than keep microseconds ago, the oldest first: at most max_rows of its rows, and the batch itself
 -- with the last of them. It returns how many of both it removed; no batch and no row when there is none to remove.
--- Guard: lock, scope, completed, strictly older than the cut-off. Index: batch_completed, batch_row_pkey. Locks: the janitor's, then the rows
--- and the batch.
+-- Guard: lock, scope, completed, strictly older than the cut-off. Index: batch_completed, batch_row_pkey. Locks: the janitor's, then the batch, if
+-- nobody is opening it again, and the rows; beside a replay that has just its row, one of the two is tried again.
 -- name: PurgeBatches :many
 WITH turn AS MATERIALIZED (
     SELECT pg_try_advisory_xact_lock(hashtextextended('fencepost janitor ' || sqlc.arg(schema_name)::text, 0)) AS mine
@@ -355,6 +355,7 @@ old AS MATERIALIZED (
         AND (SELECT t.mine FROM turn AS t)
     ORDER BY b.completed_at, (b.id + 0)
     LIMIT 1
+    FOR UPDATE SKIP LOCKED
 ),
 seen AS MATERIALIZED (
     SELECT r.number
@@ -372,7 +373,6 @@ erased AS (
     DELETE FROM outbox.batch AS b
     WHERE b.id = (SELECT o.id FROM old AS o)
         AND (SELECT count(*) FROM seen AS s) < sqlc.arg(max_rows)::integer
-        AND b.completed_at < '9999-12-31 00:00:00+00' -- again, for one that was opened while this waited
     RETURNING b.id
 )
 SELECT

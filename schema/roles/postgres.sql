@@ -209,6 +209,7 @@ GRANT
 GRANT DELETE ON outbox.worker, outbox.audit TO "outbox_janitor";
 GRANT SELECT (digest), DELETE ON outbox.event TO "outbox_janitor";
 GRANT DELETE ON outbox.claim, outbox.batch, outbox.batch_row TO "outbox_janitor";
+GRANT UPDATE (created_at) ON outbox.batch TO "outbox_janitor";
 GRANT UPDATE (purged_transaction_id, purged_position, purged_digest, written_by) ON outbox.incarnation TO "outbox_janitor";
 
 COMMIT;
