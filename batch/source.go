@@ -86,17 +86,16 @@ func (r *Rows[T]) Channel(in <-chan T) Source {
 	}}
 }
 
-// encode checks a row that was never text, and gives its text.
+// encode gives a row that was never text its text, which a Handler can read back, and checks it.
 func (r *Rows[T]) encode(number int, value T) (payload []byte, problem error) {
-	err := r.check(value)
-	if err == nil {
-		failure := contained(func() (err error) {
-			payload, err = json.Marshal(value)
-			return err
-		})
-		if failure != nil {
-			err = reject(PhaseDecode, "", "cannot be written as JSON")
-		}
+	err := contained(func() (err error) {
+		payload, err = json.Marshal(value)
+		return err
+	})
+	if err != nil {
+		err = reject(PhaseDecode, "", "cannot be written as JSON")
+	} else if _, err = decode[T](payload); err == nil {
+		err = r.check(value)
 	}
 	if err != nil {
 		return nil, numbered(err, number)

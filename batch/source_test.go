@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"runtime"
+	"slices"
 	"strings"
 	"testing"
 	"testing/iotest"
@@ -128,10 +129,12 @@ func TestChannel(t *testing.T) {
 	if _, err := read(ctx, invitations(t, nil).Channel(make(chan invitation))); !errors.Is(err, why) {
 		t.Error(err)
 	}
-	odd := make(chan map[string]any, 1)
+	odd := make(chan map[string]any, 2)
 	odd <- map[string]any{"f": func() {}}
+	odd <- nil // which no Handler could read back
 	close(odd)
-	if got, err := read(t.Context(), objects(t).Channel(odd)); err != nil || len(got) != 1 || got[0] != "1 row 1: decode: cannot be written as JSON" {
+	got, err = read(t.Context(), objects(t).Channel(odd))
+	if err != nil || !slices.Equal(got, []string{"1 row 1: decode: cannot be written as JSON", "2 row 2: decode: is no JSON object"}) {
 		t.Errorf("%q, %v", got, err)
 	}
 }
