@@ -133,7 +133,7 @@ func TestWatchErrors(t *testing.T) {
 			}
 		}
 		s := spec()
-		s.Key = "june"
+		s.Key, s.OnComplete.Key = "june", "close-june"
 		open := r.mustCreate(s, text(3), batch.Receipt{Rows: 3})
 		ctx, cancel := context.WithTimeout(t.Context(), 90*time.Second)
 		defer cancel()

@@ -31,7 +31,8 @@ type Credential struct {
 	reveal func() string // which no printer that walks over fields can look into
 }
 
-// ParseCredential reads a credential as Reveal gives it: NAME:fpw_ and 64 hexadecimal digits. Its error repeats nothing of the text.
+// ParseCredential reads a credential as Reveal gives it: NAME:fpw_ and 64 hexadecimal digits, without a newline: what comes from a file goes through
+// strings.TrimSpace first. Its error repeats nothing of the text.
 func ParseCredential(text string) (Credential, error) {
 	var found problems
 	at := max(strings.LastIndex(text, ":"), 0)

@@ -18,8 +18,12 @@ func (g guard) control(_ context.Context, _, address string, _ syscall.RawConn) 
 	if err != nil {
 		return fmt.Errorf("%w: %v", ErrRefusedAddress, err)
 	}
-	if !g.admits(at.Addr()) {
-		return fmt.Errorf("%w: %s is not public, and PosterConfig.Allow has no network with it", ErrRefusedAddress, at.Addr())
+	return g.check(at.Addr())
+}
+
+func (g guard) check(addr netip.Addr) error {
+	if !g.admits(addr) {
+		return fmt.Errorf("%w: %s is not public, and no network that is allowed has it", ErrRefusedAddress, addr)
 	}
 	return nil
 }

@@ -13,7 +13,6 @@ import (
 	"time"
 
 	"github.com/fencepost-go/fencepost/internal/bounds"
-	"github.com/fencepost-go/fencepost/internal/refusal"
 	"github.com/fencepost-go/fencepost/outbox"
 )
 
@@ -61,12 +60,8 @@ func (p *Poster) Do(ctx context.Context, m outbox.Message) error {
 }
 
 func (p *Poster) request(m outbox.Message, endpoint Endpoint) (*http.Request, error) {
-	var found refusal.Problems
-	u := endpoint.check(&found)
-	if u != nil && p.config.HTTPSOnly && u.Scheme != "https" {
-		found.Add("URL", "is not https")
-	}
-	if err := found.Err(); err != nil {
+	u, err := p.check(endpoint)
+	if err != nil {
 		return nil, err
 	}
 	signed, err := Sign(p.config.ID(m), time.Now(), m.Payload, endpoint.Secrets...)

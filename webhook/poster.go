@@ -99,6 +99,29 @@ func NewPoster(where EndpointFunc, config PosterConfig) (*Poster, error) {
 	return &Poster{where, config, config.transport()}, nil
 }
 
+// Check finds what Do would refuse about an endpoint, for whoever registers one or starts with one: what Endpoint.Check finds, http where only https may be,
+// and, as ErrRefusedAddress, a host that is written as an address and may not be connected to. It resolves no name.
+func (p *Poster) Check(endpoint Endpoint) error {
+	u, err := p.check(endpoint)
+	if err != nil {
+		return failed("endpoint", err)
+	}
+	if addr, err := netip.ParseAddr(u.Hostname()); err == nil && p.config.Proxy == nil {
+		return failed("endpoint", guard{p.config.Allow}.check(addr))
+	}
+	return nil
+}
+
+// check gives the endpoint's URL if nothing is wrong.
+func (p *Poster) check(endpoint Endpoint) (*url.URL, error) {
+	var found refusal.Problems
+	u := endpoint.check(&found)
+	if u != nil && p.config.HTTPSOnly && u.Scheme != "https" {
+		found.Add("URL", "is not https")
+	}
+	return u, found.Err()
+}
+
 // CloseIdleConnections closes what connections are not in use.
 func (p *Poster) CloseIdleConnections() { p.transport.CloseIdleConnections() }
 

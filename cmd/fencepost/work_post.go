@@ -2,7 +2,9 @@ package main
 
 import (
 	"context"
+	"errors"
 	"maps"
+	"net/http"
 	"net/netip"
 	"slices"
 	"strconv"
@@ -11,6 +13,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/fencepost-go/fencepost/outbox"
+	"github.com/fencepost-go/fencepost/publish"
 	"github.com/fencepost-go/fencepost/webhook"
 )
 
@@ -42,14 +45,21 @@ func (p *posting) open(o opening) (performer, error) {
 	if err != nil {
 		return performer{}, err
 	}
-	where, err := webhook.To(webhook.Endpoint{URL: p.url, Secrets: secrets})
-	if err != nil {
-		return performer{}, usagef("--post: %v", err)
-	}
+	endpoint := webhook.Endpoint{URL: p.url, Secrets: secrets}
 	config := p.config
 	config.Timeout, config.UnknownOnTimeout = o.timeout, o.unknownOnTimeout
-	poster, err := webhook.NewPoster(where, config)
-	if err != nil {
+	poster, err := webhook.NewPoster(func(_ context.Context, m outbox.Message) (webhook.Endpoint, error) {
+		to := endpoint
+		to.Header = about(m)
+		return to, nil
+	}, config)
+	if err == nil {
+		err = poster.Check(endpoint) // else each message would die of it
+	}
+	switch {
+	case errors.Is(err, webhook.ErrRefusedAddress):
+		return performer{}, usagef("--post: %v; --allow opens it", err)
+	case err != nil:
 		return performer{}, usagef("--post: %v", err)
 	}
 	return performer{
@@ -57,6 +67,15 @@ func (p *posting) open(o opening) (performer, error) {
 		timesOut: true,
 		close:    poster.CloseIdleConnections,
 	}, nil
+}
+
+// about is what a service that serves several kinds has to know of a message. Only the payload and the id are signed.
+func about(m outbox.Message) http.Header {
+	header := http.Header{}
+	for _, h := range publish.Headers(outbox.Message{Tenant: m.Tenant, Consumer: m.Consumer, Kind: m.Kind, Key: m.Key, Epoch: m.Epoch, Attempt: m.Attempt}) {
+		header.Set(h.Name, publish.Escape(h.Value, func(c byte) bool { return c > ' ' && c <= '~' && c != '%' }))
+	}
+	return header
 }
 
 // secrets reads what signs. No error has anything of it.

@@ -24,11 +24,12 @@ type hook struct {
 	lock     sync.Mutex
 	payloads []string
 	ids      map[string]bool
+	kinds    map[string]int // with what else says which message it is
 }
 
 func newHook(t *testing.T, secrets ...webhook.Secret) *hook {
 	t.Helper()
-	h := &hook{ids: map[string]bool{}}
+	h := &hook{ids: map[string]bool{}, kinds: map[string]int{}}
 	h.Server = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		body, err := io.ReadAll(r.Body)
 		if err != nil {
@@ -42,6 +43,7 @@ func newHook(t *testing.T, secrets ...webhook.Secret) *hook {
 		h.lock.Lock()
 		h.payloads = append(h.payloads, string(body))
 		h.ids[r.Header.Get(webhook.HeaderID)] = true
+		h.kinds[r.Header.Get("Fencepost-Tenant")+" "+r.Header.Get("Fencepost-Kind")+" "+r.Header.Get("Fencepost-Key")+" "+r.Header.Get("Fencepost-Attempt")]++
 		h.lock.Unlock()
 		status := http.StatusOK
 		_, _ = fmt.Sscanf(string(body), "answer %d", &status)
@@ -97,6 +99,9 @@ func TestWorkPosts(t *testing.T) {
 			if !slices.Equal(h.payloads, keys) || len(h.ids) != len(keys) {
 				t.Errorf("posted %q with %d ids", h.payloads, len(h.ids))
 			}
+			if len(h.kinds) != len(keys) || h.kinds[" load answer%20410 1"] != 1 {
+				t.Errorf("posted %v", h.kinds)
+			}
 		})
 	}
 }
@@ -118,8 +123,7 @@ func TestWorkPostsNowhere(t *testing.T) {
 		flags []string
 		want  string
 	}{
-		"refused":  {[]string{"--post", silent.URL}, "dead 1"},
-		"http":     {[]string{"--allow", "127.0.0.0/8", "--https-only", "--post", silent.URL}, "dead 1"},
+		"refused":  {[]string{"--post", strings.Replace(silent.URL, "127.0.0.1", "localhost", 1)}, "dead 1"},
 		"down":     {[]string{"--allow", "127.0.0.0/8", "--post", down.URL}, "pending 0"},
 		"timeout":  {[]string{"--allow", "127.0.0.0/8", "--timeout", "300ms", "--post", silent.URL}, "pending 1"},
 		"unknown":  {[]string{"--allow", "127.0.0.0/8", "--timeout", "300ms", "--unknown-on-timeout", "--post", silent.URL}, "parked 1"},
@@ -156,6 +160,12 @@ func TestWorkPostsSigned(t *testing.T) {
 	refused(work(), secretVariable+": number 2: ")
 	refused(work("--secret-file", inputFile(t, "whsec_"+canary)), "the file of --secret-file: number 1: ")
 	refused(work("--secret-file", inputFile(t, "\n")), "put a secret into")
+	nowhere := func(flags ...string) result {
+		return command(t, workArgs(f.dsn, append([]string{"--once", "--secret-file", inputFile(t, good.Reveal())}, flags...)...)...)
+	}
+	refused(nowhere("--post", h.URL), "127.0.0.1 is not public, and no network that is allowed has it; --allow opens it")
+	refused(nowhere("--post", h.URL, "--allow", "127.0.0.1", "--https-only"), "URL is not https")
+	refused(nowhere("--post", "ftp://a.example"), "URL is neither http nor https")
 	_, public := webhook.NewKeyPair()
 	refused(work("--secret-file", inputFile(t, public.Reveal())), "has a public key, which cannot sign")
 	refused(work("--secret-file", "whsec_"+canary), "cannot read the file of --secret-file: no such file")
