@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -113,9 +114,12 @@ func TestBatchSnippetsWork(t *testing.T) {
 	}
 	ctx, stop := context.WithCancel(t.Context())
 	sent := make(chan error, 1)
+	var lock sync.Mutex
 	var keys []string
 	go func() {
 		sent <- sendInvitations(ctx, box, rows, func(key, _ string) (string, error) {
+			lock.Lock()
+			defer lock.Unlock()
 			keys = append(keys, key)
 			return "mail", outbox.Permanent(errors.New("no such address"))
 		})
