@@ -1,19 +1,14 @@
 package events_test
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
-	"os"
-	"os/exec"
-	"path/filepath"
 	"slices"
 	"sync"
 	"testing"
 	"time"
 
-	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/fencepost-go/fencepost/db"
@@ -25,70 +20,8 @@ import (
 // restored opens rigs, by both drivers, on a database that a dump of another was restored into.
 func restored(t *testing.T, dsn string) []*rig {
 	t.Helper()
-	into, ok := dumpRestored(t, dsn)
-	if !ok {
-		into = copied(t, dsn)
-	}
+	into := pgtest.Restored(t, dsn)
 	return []*rig{pgxRig(t, into), pqRig(t, into)}
-}
-
-// dumpRestored restores with pg_dump and psql, where the server that the tests use came with them.
-func dumpRestored(t *testing.T, dsn string) (into string, ok bool) {
-	t.Helper()
-	binaries, err := pgtest.Binaries()
-	if err != nil || os.Getenv("FENCEPOST_TEST_DATABASE_URL") != "" {
-		return "", false
-	}
-	server, err := filepath.EvalSymlinks(filepath.Join(binaries, "postgres"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	file := filepath.Join(t.TempDir(), "dump.sql")
-	into = pgtest.Empty(t)
-	for _, command := range [][]string{{"pg_dump", "-f", file, dsn}, {"psql", "-X", "-q", "-v", "ON_ERROR_STOP=1", "-f", file, into}} {
-		program := filepath.Join(filepath.Dir(server), command[0])
-		if _, err := os.Stat(program); err != nil {
-			return "", false
-		}
-		if problem, err := exec.CommandContext(t.Context(), program, command[1:]...).CombinedOutput(); err != nil {
-			t.Fatalf("%s: %v: %s", program, err, problem)
-		}
-	}
-	return into, true
-}
-
-// copied moves the rows as a dump does.
-func copied(t *testing.T, dsn string) (into string) {
-	t.Helper()
-	into = pgtest.New(t)
-	from, to := connected(t, dsn), connected(t, into)
-	if _, err := to.Exec(t.Context(), "DELETE FROM outbox.incarnation"); err != nil {
-		t.Fatal(err)
-	}
-	for _, table := range []string{"event", "incarnation", "reader"} {
-		var rows bytes.Buffer
-		_, err := from.PgConn().CopyTo(t.Context(), &rows, "COPY outbox."+table+" TO STDOUT")
-		if err == nil {
-			_, err = to.PgConn().CopyFrom(t.Context(), &rows, "COPY outbox."+table+" FROM STDIN")
-		}
-		if err != nil {
-			t.Fatal(err)
-		}
-	}
-	if _, err := to.Exec(t.Context(), "SELECT setval('outbox.event_position_seq', (SELECT max(position) FROM outbox.event))"); err != nil {
-		t.Fatal(err)
-	}
-	return into
-}
-
-func connected(t *testing.T, dsn string) *pgx.Conn {
-	t.Helper()
-	conn, err := pgx.Connect(t.Context(), dsn)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { conn.Close(context.WithoutCancel(t.Context())) })
-	return conn
 }
 
 // dumped is a database with three events, e-1 to e-3, a named reader after e-2, and the cursors after each. Its server is far ahead of the one

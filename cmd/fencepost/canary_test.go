@@ -145,12 +145,13 @@ func (s *search) performed(f fixture, credential outbox.Credential, signing webh
 	do := func(err error) sender.Handler {
 		return sender.Handler{Do: func(context.Context, outbox.Message) error { return err }}
 	}
-	ended := make(chan error, 1)
+	started, ended := make(chan struct{}, 1), make(chan error, 1)
 	config := sender.Config{Credential: credential, Scope: outbox.AllTenants, Lease: 6 * time.Second, Handlers: sender.Handlers{
 		"post": {Do: poster.Do}, "retry": do(wrong), "bury": do(outbox.Permanent(wrong)), "park": do(outbox.Unknown(wrong)),
 		"panic":  {Do: func(context.Context, outbox.Message) error { panic(wrong) }},
 		"result": {DoResult: func(context.Context, outbox.Message) (string, error) { return "as " + inError, nil }},
 		"wait": {Do: func(ctx context.Context, _ outbox.Message) error {
+			started <- struct{}{}
 			<-ctx.Done()
 			ended <- context.Cause(ctx)
 			return wrong
@@ -168,9 +169,7 @@ func (s *search) performed(f fixture, credential outbox.Credential, signing webh
 	done := make(chan error, 1)
 	go func() { done <- run.Run(s.Context()) }()
 	f.enqueue(s.T, outbox.Effect{Kind: "wait", Key: "wait-1", Payload: []byte(inPayload)})
-	for f.rows(s.T, "SELECT count(*)::text FROM outbox.queue WHERE kind = 'wait' AND leased_by <> 0") == "0" {
-		time.Sleep(20 * time.Millisecond)
-	}
+	<-started
 	s.in("worker revoke", succeed(s.T, "worker", "revoke", "mailer", "--reason", "a test"))
 	err = <-done
 	if cause := <-ended; !errors.Is(err, outbox.ErrRevoked) || cause != outbox.ErrRevoked {
