@@ -40,8 +40,10 @@ test: ## Run all tests, big data at a tenth (at most 5 minutes)
 test-full: ## Run all tests at their full sizes
 	$(call each,test -count=1 -timeout 60m ./...,FENCEPOST_FULL=1)
 
-race: ## Run all tests under the race detector
-	$(call each,test -race -timeout 15m ./...)
+# Of the command only what runs several goroutines: its other verbs are one call after another, and slow under the detector.
+race: ## Run tests under the race detector
+	$(call each,test -race -timeout 15m $$($(GO) -C $$module list ./... | grep -v /cmd/fencepost))
+	$(GO) test -race -timeout 15m -run 'Work|Batch|Demo|Tail|Move|Canar|CtrlC|Bulk|Operation|Watch' ./cmd/fencepost
 
 property: ## Run the state machine and the laws at length (RAPID_CHECKS=100)
 	RAPID_CHECKS=$(RAPID_CHECKS) $(GO) test -count=1 -timeout 15m ./property_test/...

@@ -55,6 +55,8 @@ func (e *executing) open(o opening) (performer, error) {
 	if err != nil {
 		return performer{}, usagef("the command of --exec cannot be run: %v", err)
 	}
+	// On a busy machine it takes a moment until a group that was killed is gone.
+	grace = max(grace, min(grace+time.Second, o.lease/3))
 	return performer{do: command.Do, grace: grace, broken: command.Unguarded(), close: command.Close}, nil
 }
 
