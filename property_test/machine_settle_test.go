@@ -114,6 +114,7 @@ func (m *machine) settle() {
 				say.word = "delivered" // which may count (Policy.AcceptLate)
 			case r.expires <= m.model.now:
 				say.word = one(m.rt, "outcome", []string{"failed", "unknown", "unavailable", "snoozed"}) // too old to be tried again
+				say.reconciles = say.reconciles || say.word == "unknown"                                 // which is parked otherwise
 			}
 		}
 		all = append(all, said{h, say, c, theirs, ours})
