@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"net/url"
 	"os"
+	"path/filepath"
 	"strconv"
 	"strings"
 	"syscall"
@@ -116,11 +117,18 @@ func (s *Server) meters(ctx context.Context) (m meters, err error) {
 	if err := s.DB.QueryRowContext(ctx, "SELECT (pg_current_wal_insert_lsn() - '0/0')::bigint").Scan(&m.wal); err != nil {
 		return m, err
 	}
-	var self syscall.Rusage
-	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &self); err != nil {
+	for _, who := range []int{syscall.RUSAGE_SELF, syscall.RUSAGE_CHILDREN} { // finer than /proc, which has the children that still run
+		var used syscall.Rusage
+		if err := syscall.Getrusage(who, &used); err != nil {
+			return m, err
+		}
+		m.client += time.Duration(used.Utime.Nano() + used.Stime.Nano())
+	}
+	running, err := children(os.Getpid())
+	if err != nil {
 		return m, err
 	}
-	m.client = time.Duration(self.Utime.Nano() + self.Stime.Nano())
+	m.client += running
 	m.server, err = family(s.postmaster)
 	return m, err
 }
@@ -134,18 +142,27 @@ func family(pid int) (time.Duration, error) {
 	if err != nil {
 		return 0, err
 	}
-	total := self.own + self.reaped
-	children, err := os.ReadFile(fmt.Sprintf("/proc/%d/task/%d/children", pid, pid))
+	running, err := children(pid)
+	return time.Duration(self.own+self.reaped)*tick + running, err
+}
+
+// children is the CPU time of the children that a process has, whichever thread made them.
+func children(pid int) (time.Duration, error) {
+	lists, err := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/children", pid))
 	if err != nil {
 		return 0, err
 	}
-	for _, field := range strings.Fields(string(children)) {
-		child, err := strconv.Atoi(field)
-		if err != nil {
-			return 0, err
-		}
-		if s, err := stat(child); err == nil { // else it has just ended
-			total += s.own
+	total := 0
+	for _, list := range lists {
+		content, _ := os.ReadFile(list) // of a thread that has just ended there is none
+		for _, field := range strings.Fields(string(content)) {
+			child, err := strconv.Atoi(field)
+			if err != nil {
+				return 0, err
+			}
+			if s, err := stat(child); err == nil { // else it has just ended
+				total += s.own
+			}
 		}
 	}
 	return time.Duration(total) * tick, nil

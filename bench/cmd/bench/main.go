@@ -10,25 +10,26 @@ import (
 	"fmt"
 	"os"
 	"os/signal"
-	"runtime/pprof"
 	"slices"
 	"strings"
 )
 
 // options are what the command line says.
 type options struct {
-	peers  []string // by name; empty means all
-	rounds int
-	share  float64 // of the workloads' sizes
-	json   bool
+	peers                  []string // by name; empty means all
+	rounds                 int
+	share                  float64 // of the workloads' sizes
+	json                   bool
+	cpuProfile, memProfile string
 }
 
 // A workload is a contest by its name.
 type workload struct {
 	name, about string
-	run         func(context.Context, options) (report, error)
+	run         func(context.Context, *sitting) error
 }
 
+// workloads are in the order in which they run. Each is in a file named after what it does.
 var workloads = []workload{
 	{"W1", "drain of 200,000 messages that are there already", drain},
 }
@@ -42,19 +43,43 @@ func main() {
 	}
 }
 
-func run(ctx context.Context, args []string) error {
-	var o options
+func run(ctx context.Context, args []string) (err error) {
+	chosen, o, err := parse(args)
+	if err != nil {
+		return err
+	}
+	stop, err := profile(o)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, stop()) }()
+	for _, w := range chosen {
+		fmt.Fprintf(os.Stderr, "%s: %s\n", w.name, w.about)
+		r, err := sit(ctx, o, w.run)
+		if err == nil {
+			err = r.print(os.Stdout, w.name, o.json)
+		}
+		if err != nil {
+			return fmt.Errorf("%s: %w", w.name, err)
+		}
+	}
+	return nil
+}
+
+// parse reads the command line: which workloads, and how.
+func parse(args []string) (chosen []workload, o options, err error) {
 	flags := flag.NewFlagSet("bench", flag.ContinueOnError)
 	flags.Usage = func() { usage(flags) }
 	peers := flags.String("peers", "", "the contenders beside fencepost, by commas (default all)")
-	flags.IntVar(&o.rounds, "rounds", 3, "how often each takes its turn; medians count")
+	flags.IntVar(&o.rounds, "rounds", 3, "how often each takes its turn; medians count, which are worth something from 3 on")
 	flags.Float64Var(&o.share, "share", 1, "the share of the workloads' sizes, as 0.1 for a quick look")
-	profile := flags.String("cpuprofile", "", "write a CPU profile of this process, for go tool pprof, to this file")
 	flags.BoolVar(&o.json, "json", false, "print a JSON object for each workload and contender")
+	flags.StringVar(&o.cpuProfile, "cpuprofile", "", "write a CPU profile of this process, for go tool pprof, to this file")
+	flags.StringVar(&o.memProfile, "memprofile", "", "write a profile of this process's allocations, for go tool pprof, to this file")
 	var names []string
 	for len(args) > 0 { // flags may stand anywhere
 		if err := flags.Parse(args); err != nil {
-			return err
+			return nil, o, err
 		}
 		if args = flags.Args(); len(args) > 0 {
 			names, args = append(names, args[0]), args[1:]
@@ -64,38 +89,19 @@ func run(ctx context.Context, args []string) error {
 		o.peers = strings.Split(*peers, ",")
 	}
 	if o.rounds < 1 || o.share <= 0 || o.share > 1 {
-		return errors.New("--rounds must be at least 1 and --share above 0 and at most 1")
+		return nil, o, errors.New("--rounds must be at least 1 and --share above 0 and at most 1")
 	}
 	for _, name := range names {
 		if !slices.ContainsFunc(workloads, func(w workload) bool { return w.name == name }) {
-			return fmt.Errorf("there is no workload %q; see --help", name)
+			return nil, o, fmt.Errorf("there is no workload %q; see --help", name)
 		}
-	}
-	if *profile != "" {
-		file, err := os.Create(*profile)
-		if err != nil {
-			return err
-		}
-		defer file.Close()
-		if err := pprof.StartCPUProfile(file); err != nil {
-			return err
-		}
-		defer pprof.StopCPUProfile()
 	}
 	for _, w := range workloads {
-		if len(names) > 0 && !slices.Contains(names, w.name) {
-			continue
-		}
-		fmt.Fprintf(os.Stderr, "%s: %s\n", w.name, w.about)
-		r, err := w.run(ctx, o)
-		if err != nil {
-			return fmt.Errorf("%s: %w", w.name, err)
-		}
-		if err := r.print(os.Stdout, w.name, o.json); err != nil {
-			return err
+		if len(names) == 0 || slices.Contains(names, w.name) {
+			chosen = append(chosen, w)
 		}
 	}
-	return nil
+	return chosen, o, nil
 }
 
 func usage(flags *flag.FlagSet) {

@@ -1,132 +1,140 @@
 package main
 
 import (
-	"cmp"
-	"encoding/json"
-	"fmt"
-	"io"
 	"slices"
-	"text/tabwriter"
-	"time"
-
-	"github.com/fencepost-go/fencepost/bench/contest"
 )
 
 const fencepost = "fencepost"
 
+// A figure is one thing that was measured. Its name is that of the JSON, with the unit at its end; a rate is in messages a second.
+type figure struct {
+	name  string
+	value float64
+}
+
 // A report is what came of a workload.
 type report struct {
-	server   string
-	messages int
-	lines    []*line
+	server string
+	rounds int
+	about  string // the sizes, for a reader
+	// compared are the figures that ratios are of: "rate" where nothing is said. The first gives "ratios", another adds its name to the key.
+	compared []string
+	// lessIsBetter turns the ratios over, so that above 1 is always better.
+	lessIsBetter bool
+	rows         []*row
 }
 
-// A line is one contender's.
-type line struct {
-	peer, settings string
-	usages         []contest.Usage
+// A row is one contender's, in one variant.
+type row struct {
+	peer, variant, settings string
+	rounds                  [][]figure
 }
 
-func (r *report) add(peer, settings string, usage contest.Usage) {
-	at := slices.IndexFunc(r.lines, func(l *line) bool { return l.peer == peer })
+func (r *report) add(peer, variant, settings string, figures ...figure) {
+	at := slices.IndexFunc(r.rows, func(l *row) bool { return l.peer == peer && l.variant == variant })
 	if at < 0 {
-		at = len(r.lines)
-		r.lines = append(r.lines, &line{peer: peer, settings: settings})
+		at = len(r.rows)
+		r.rows = append(r.rows, &row{peer: peer, variant: variant, settings: settings})
 	}
-	r.lines[at].usages = append(r.lines[at].usages, usage)
+	r.rows[at].rounds = append(r.rows[at].rounds, figures)
 }
 
-// median is that of one figure of all rounds.
-func median[T cmp.Ordered](l *line, of func(contest.Usage) T) T {
-	values := make([]T, len(l.usages))
-	for i, u := range l.usages {
-		values[i] = of(u)
-	}
-	slices.Sort(values)
-	return values[len(values)/2]
-}
-
-func (l *line) rate() float64 { return median(l, contest.Usage.Rate) }
-
-// against is the median of one's share of another, each round's pair for itself: a machine is never quiet, and its moods pass.
-func (l *line) against(other *line) float64 {
-	shares := make([]float64, min(len(l.usages), len(other.usages)))
-	for i := range shares {
-		shares[i] = l.usages[i].Rate() / other.usages[i].Rate()
-	}
-	slices.Sort(shares)
-	return shares[len(shares)/2]
-}
-
-// A record is a line in JSON.
-type record struct {
-	Workload  string             `json:"workload"`
-	Peer      string             `json:"peer"`
-	Rate      float64            `json:"rate"`
-	Ratio     float64            `json:"ratio_vs_fencepost"`
-	Ratios    map[string]float64 `json:"ratios,omitempty"` // fencepost's, against each other one
-	ClientCPU float64            `json:"client_cpu_us_per_message"`
-	ServerCPU float64            `json:"server_cpu_us_per_message"`
-	WAL       float64            `json:"wal_bytes_per_message"`
-	Messages  int                `json:"messages"`
-	Rounds    int                `json:"rounds"`
-	Server    string             `json:"postgresql"`
-	Settings  string             `json:"settings"`
-}
-
-func (r report) records(workload string) []record {
-	ours := r.lines[slices.IndexFunc(r.lines, func(l *line) bool { return l.peer == fencepost })]
-	var records []record
-	for _, l := range r.lines {
-		micros := func(of func(contest.Usage) time.Duration) float64 {
-			return float64(median(l, func(u contest.Usage) time.Duration { return u.Each(of(u)) })) / float64(time.Microsecond)
+// find is the row of a peer in a variant, or in its only one or first.
+func (r *report) find(peer, variant string) *row {
+	var found *row
+	for _, l := range r.rows {
+		if l.peer == peer && (found == nil || l.variant == variant) {
+			found = l
 		}
-		rec := record{
-			Workload: workload, Peer: l.peer, Rate: l.rate(), Ratio: l.against(ours),
-			ClientCPU: micros(func(u contest.Usage) time.Duration { return u.Client }),
-			ServerCPU: micros(func(u contest.Usage) time.Duration { return u.Server }),
-			WAL:       median(l, func(u contest.Usage) float64 { return float64(u.WAL) / float64(u.Messages) }),
-			Messages:  r.messages, Rounds: len(l.usages), Server: r.server, Settings: l.settings,
-		}
-		if l == ours {
-			rec.Ratios = map[string]float64{}
-			for _, other := range r.lines {
-				if other != ours {
-					rec.Ratios[other.peer] = ours.against(other)
-				}
+	}
+	return found
+}
+
+// values are one figure's, of all rounds.
+func (l *row) values(name string) []float64 {
+	var values []float64
+	for _, figures := range l.rounds {
+		for _, f := range figures {
+			if f.name == name {
+				values = append(values, f.value)
 			}
 		}
-		records = append(records, rec)
 	}
-	return records
+	return values
 }
 
-func (r report) print(w io.Writer, workload string, asJSON bool) error {
-	records := r.records(workload)
-	if asJSON {
-		encoder := json.NewEncoder(w)
-		for _, rec := range records {
-			if err := encoder.Encode(rec); err != nil {
-				return err
+// names are those of the figures, in order.
+func (l *row) names() (names []string) {
+	for _, f := range l.rounds[0] {
+		names = append(names, f.name)
+	}
+	return names
+}
+
+// ratio is how many times better a row is than another by one figure: the median of each round's pair for itself, since a machine is never quiet, and its
+// moods pass. It is 0 where there is no such pair.
+func (r *report) ratio(one, other *row, name string) float64 {
+	if r.lessIsBetter {
+		one, other = other, one
+	}
+	above, below := one.values(name), other.values(name)
+	ratios := make([]float64, min(len(above), len(below)))
+	for i := range ratios {
+		if below[i] != 0 { // else nothing can be said
+			ratios[i] = above[i] / below[i]
+		}
+	}
+	return median(ratios)
+}
+
+// ratios are a row's against itself in the first variant, by that one's name, and of fencepost's against every other peer in the same variant.
+func (r *report) ratios(l *row) map[string]float64 {
+	ratios := map[string]float64{}
+	add := func(name string, other *row) {
+		for i, figure := range r.keys() {
+			key := name
+			if i > 0 {
+				key += " " + figure
+			}
+			if ratio := r.ratio(l, other, figure); ratio > 0 {
+				ratios[key] = ratio
 			}
 		}
-		return nil
 	}
-	table := tabwriter.NewWriter(w, 0, 0, 2, ' ', tabwriter.AlignRight)
-	fmt.Fprintf(table, "\tmessages/s\tfencepost is\tclient CPU µs\tserver CPU µs\tWAL bytes\t\n")
-	for _, rec := range records {
-		times := ""
-		if rec.Peer != fencepost {
-			times = fmt.Sprintf("%.2f ×", records[0].Ratios[rec.Peer])
+	if first := r.find(l.peer, ""); first != l && first.variant != "" {
+		add(first.variant, first)
+	}
+	if l.peer == fencepost {
+		for _, other := range r.rows {
+			if other.peer != fencepost && r.find(other.peer, l.variant) == other {
+				add(other.peer, other)
+			}
 		}
-		fmt.Fprintf(table, "%s\t%.0f\t%s\t%.1f\t%.1f\t%.0f\t\n", rec.Peer, rec.Rate, times, rec.ClientCPU, rec.ServerCPU, rec.WAL)
 	}
-	if err := table.Flush(); err != nil {
-		return err
+	return ratios
+}
+
+func (r *report) keys() []string {
+	if len(r.compared) == 0 {
+		return []string{"rate"}
 	}
-	_, err := fmt.Fprintf(w, "\nPostgreSQL %s; CPU and WAL are a message's; medians of %d rounds of %d messages.\n", r.server, records[0].Rounds, r.messages)
-	for _, rec := range records {
-		_, err = fmt.Fprintf(w, "%s: %s\n", rec.Peer, rec.Settings)
+	return r.compared
+}
+
+// median is the middle of some values; of none, 0.
+func median(values []float64) float64 {
+	if len(values) == 0 {
+		return 0
 	}
-	return err
+	sorted := slices.Sorted(slices.Values(values))
+	middle := len(sorted) / 2
+	if len(sorted)%2 == 1 {
+		return sorted[middle]
+	}
+	return (sorted[middle-1] + sorted[middle]) / 2
+}
+
+// percentile is the smallest value that so many of a hundred do not exceed; values are sorted.
+func percentile(sorted []float64, percent int) float64 {
+	return sorted[max(0, (len(sorted)*percent+99)/100-1)]
 }

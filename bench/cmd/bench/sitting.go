@@ -1,0 +1,105 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"os"
+	"slices"
+
+	"github.com/fencepost-go/fencepost/bench/contest"
+)
+
+// A sitting is one workload on a server of its own, with what came of it so far.
+type sitting struct {
+	options
+	server *contest.Server
+	report report
+	close  []func() error // in the end, the last first
+}
+
+// sit runs a workload.
+func sit(ctx context.Context, o options, run func(context.Context, *sitting) error) (_ report, err error) {
+	server, err := contest.Start(ctx)
+	if err != nil {
+		return report{}, err
+	}
+	s := &sitting{options: o, server: server, report: report{server: server.Version, rounds: o.rounds}, close: []func() error{server.Close}}
+	defer func() {
+		for _, closing := range slices.Backward(s.close) {
+			err = errors.Join(err, closing())
+		}
+	}()
+	err = run(ctx, s)
+	return s.report, err
+}
+
+// size is the chosen share of a workload's full size, in whole thousands.
+func (s *sitting) size(full int) int {
+	return max(1, int(math.Round(float64(full)*s.share/1_000))) * 1_000
+}
+
+// invite opens those contenders that were asked for and can take part, each on a database of its own.
+func invite[C contest.Contender](ctx context.Context, s *sitting, contenders ...C) (present []C, err error) {
+	for _, name := range s.peers {
+		if !slices.ContainsFunc(contenders, func(c C) bool { return c.Name() == name }) {
+			return nil, fmt.Errorf("there is no peer %q here", name)
+		}
+	}
+	for _, c := range contenders {
+		if len(s.peers) > 0 && c.Name() != fencepost && !slices.Contains(s.peers, c.Name()) {
+			continue
+		}
+		dsn, err := s.server.Database(ctx, c.Name())
+		if err != nil {
+			return nil, err
+		}
+		if err := c.Open(ctx, dsn); errors.Is(err, contest.ErrAbsent) {
+			fmt.Fprintf(os.Stderr, "  %s: %v\n", c.Name(), err)
+			continue
+		} else if err != nil {
+			return nil, fmt.Errorf("%s: %w", c.Name(), err)
+		}
+		s.close = append(s.close, func() error { return c.Close(context.WithoutCancel(ctx)) })
+		present = append(present, c)
+	}
+	return present, nil
+}
+
+// A turn is what one contender does in each round.
+type turn struct {
+	contender contest.Contender
+	variant   string // of the workload or the contender, where there are several
+	run       func(context.Context) ([]figure, error)
+}
+
+// rounds lets them take turns.
+func (s *sitting) rounds(ctx context.Context, turns []turn) error {
+	for round := range s.options.rounds {
+		for _, t := range turns {
+			figures, err := t.run(ctx)
+			if err != nil {
+				return fmt.Errorf("%s: %w", label(t.contender.Name(), t.variant), err)
+			}
+			s.report.add(t.contender.Name(), t.variant, t.contender.Settings(), figures...)
+			fmt.Fprintf(os.Stderr, "  round %d of %d: %s: %s %s\n", round+1, s.options.rounds,
+				label(t.contender.Name(), t.variant), format(figures[0].value), title(figures[0].name))
+		}
+	}
+	return nil
+}
+
+// measured does some work on tables at rest, and gives what it took as figures.
+func (s *sitting) measured(ctx context.Context, messages int, work func() error) ([]figure, error) {
+	if err := s.server.Settle(ctx); err != nil {
+		return nil, err
+	}
+	u, err := s.server.Measure(ctx, messages, work)
+	return []figure{
+		{"rate", u.Rate()},
+		{"client_cpu_us", u.Micros(u.Client)},
+		{"server_cpu_us", u.Micros(u.Server)},
+		{"wal_bytes", float64(u.WAL) / float64(u.Messages)},
+	}, err
+}
