@@ -14,7 +14,7 @@ TESTED      := ./ $(filter publish/%,$(MODULES))
 each = @for module in $(TESTED); do echo "go -C $$module $(1)"; $(2) $(GO) -C $$module $(1) || exit 1; done
 
 .DEFAULT_GOAL := help
-.PHONY: help generate freeze verify test test-full race property fuzz bench demo demo-postgres ci
+.PHONY: help generate freeze verify test test-full race property fuzz bench bench-docs demo demo-postgres ci
 
 help: ## Show this help
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -36,6 +36,7 @@ verify: ## Check generated code, format, modules, vet, staticcheck and the proje
 
 test: ## Run all tests, big data at a tenth (at most 5 minutes)
 	$(call each,test -timeout 5m ./...)
+	$(GO) test -C bench ./cmd/...
 
 test-full: ## Run all tests at their full sizes
 	$(call each,test -count=1 -timeout 60m ./...,FENCEPOST_FULL=1)
@@ -57,6 +58,9 @@ fuzz: ## Run each fuzz target for FUZZTIME (20s)
 bench: ## Run the benchmarks
 	$(GO) test -C bench -run '^$$' -bench . ./...
 	$(GO) test -run '^$$' -bench . ./db/sqlitedb
+
+bench-docs: ## Draw the plots and write the tables of docs/benchmarks.md from the runs of bench/results
+	$(GO) -C bench run ./cmd/docs
 
 demo: ## Run the demo: a shop, its effects, and everything that can go wrong (EFFECTS=2000)
 	$(GO) run ./cmd/fencepost demo --effects $(EFFECTS)

@@ -53,9 +53,12 @@ func run(ctx context.Context, args []string) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, stop()) }()
-	for _, w := range chosen {
+	for i, w := range chosen {
 		fmt.Fprintf(os.Stderr, "%s: %s\n", w.name, w.about)
 		r, err := sit(ctx, o, w.run)
+		if err == nil && o.json && i == 0 {
+			err = r.printMachine(os.Stdout, o)
+		}
 		if err == nil {
 			err = r.print(os.Stdout, w.name, o.json)
 		}

@@ -8,6 +8,8 @@ import (
 	"slices"
 	"strings"
 	"text/tabwriter"
+
+	"github.com/fencepost-go/fencepost/bench/contest"
 )
 
 // record is a row as JSON.
@@ -28,6 +30,16 @@ func (r *report) record(workload string, l *row) map[string]any {
 		record["ratios"] = ratios
 	}
 	return record
+}
+
+// printMachine is the first line of a run, which the documentation is made of.
+func (r *report) printMachine(w io.Writer, o options) error {
+	return json.NewEncoder(w).Encode(struct {
+		Workload string `json:"workload"`
+		contest.Machine
+		Share  float64 `json:"share"`
+		Rounds int     `json:"rounds"`
+	}{"machine", r.machine, o.share, o.rounds})
 }
 
 func (r *report) print(w io.Writer, workload string, asJSON bool) error {

@@ -2,6 +2,8 @@ package main
 
 import (
 	"slices"
+
+	"github.com/fencepost-go/fencepost/bench/contest"
 )
 
 const fencepost = "fencepost"
@@ -14,9 +16,10 @@ type figure struct {
 
 // A report is what came of a workload.
 type report struct {
-	server string
-	rounds int
-	about  string // the sizes, for a reader
+	server  string
+	machine contest.Machine
+	rounds  int
+	about   string // the sizes, for a reader
 	// compared are the figures that ratios are of: "rate" where nothing is said. The first gives "ratios", another adds its name to the key.
 	compared []string
 	// lessIsBetter turns the ratios over, so that above 1 is always better.

@@ -31,7 +31,9 @@ func sit(ctx context.Context, o options, run func(context.Context, *sitting) err
 			err = errors.Join(err, closing())
 		}
 	}()
-	err = run(ctx, s)
+	if s.report.machine, err = server.Machine(ctx); err == nil {
+		err = run(ctx, s)
+	}
 	return s.report, err
 }
 
