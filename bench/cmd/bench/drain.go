@@ -10,7 +10,7 @@ import (
 
 // drain is W1.
 func drain(ctx context.Context, s *sitting) error {
-	contenders, err := invite[contest.Drainer](ctx, s, &peers.Fencepost{}, &peers.Floor{}, &peers.River{}, &peers.Watermill{})
+	contenders, err := invite[contest.Drainer](ctx, s, &peers.Fencepost{}, &peers.Floor{}, &peers.River{}, &peers.Watermill{}, peers.Graphile(), peers.PgBoss())
 	if err != nil {
 		return err
 	}
