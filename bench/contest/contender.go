@@ -29,6 +29,16 @@ type Drainer interface {
 	Drain(ctx context.Context, messages int) error
 }
 
+// A Streamer performs messages while others are put in.
+type Streamer interface {
+	Contender
+	// Fill as a Drainer's.
+	Fill(ctx context.Context, messages int) error
+	// Stream has so many producers put in one message a transaction for so long, with a handler that does nothing, and says how many those were once
+	// the last of them is recorded as done.
+	Stream(ctx context.Context, producers int, span time.Duration) (messages int, err error)
+}
+
 // A Usage is what a piece of work took.
 type Usage struct {
 	Messages int

@@ -92,14 +92,15 @@ func (s *Server) Settle(ctx context.Context) error {
 	return err
 }
 
-// Measure does some work and says what it took.
-func (s *Server) Measure(ctx context.Context, messages int, work func() error) (Usage, error) {
+// Measure does some work, which says of how many messages it was, and says what it took.
+func (s *Server) Measure(ctx context.Context, work func() (messages int, err error)) (Usage, error) {
 	before, err := s.meters(ctx)
 	if err != nil {
 		return Usage{}, err
 	}
 	start := time.Now()
-	if err := work(); err != nil {
+	messages, err := work()
+	if err != nil {
 		return Usage{}, err
 	}
 	wall := time.Since(start)

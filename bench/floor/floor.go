@@ -74,6 +74,38 @@ func Drain(ctx context.Context, server *sql.DB, size int) (drained int, err erro
 	return drained, err
 }
 
+// one has the arguments of Enqueue for one message of a script for pgbench, whose variables begin with a colon.
+var one = map[string]string{
+	"tenants":          "''",
+	"consumers":        "'" + Consumer + "'",
+	"targets":          "'" + Target + "'",
+	"kinds":            "'" + Kind + "'",
+	"keys":             ":client_id::text || '-' || :number::text",
+	"order_keys":       "''",
+	"priorities":       "0",
+	"digests":          `'\x` + strings.Repeat("d1", 32) + "'",
+	"metadatas":        "''",
+	"payloads":         ":payload::bytea",
+	"source_positions": "0",
+	"source_event_ids": "''",
+	"max_ages":         strconv.FormatInt(MaxAge, 10),
+	"due_ats":          "'0001-01-01'",
+	"delays":           "0",
+}
+
+// Script is one for pgbench. It stores a message that has the variable payload, by the library's statement in a transaction; number counts from 0.
+func Script() (string, error) {
+	text, err := statement("enqueue", "Enqueue")
+	if err != nil {
+		return "", err
+	}
+	text = argument.ReplaceAllStringFunc(text, func(arg string) string {
+		match := argument.FindStringSubmatch(arg)
+		return "ARRAY[" + one[match[1]] + "]::" + match[2]
+	})
+	return "\\set number :number + 1\nBEGIN;\n" + text + ";\nCOMMIT;\n", nil
+}
+
 // argument is a parameter of a statement with its type, which every parameter has.
 var argument = regexp.MustCompile(`sqlc\.arg\((\w+)\)::(\w+(?:\[\])?)`)
 

@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"sync/atomic"
 	"time"
+
+	"golang.org/x/sync/errgroup"
 )
 
 // payload is what a message carries.
@@ -26,13 +28,16 @@ func newCountdown(n int) *countdown {
 	return c
 }
 
+// more waits for another one, while there are some left.
+func (c *countdown) more() { c.left.Add(1) }
+
 func (c *countdown) tick() {
 	if c.left.Add(-1) == 0 {
 		close(c.done)
 	}
 }
 
-// patience bounds one drain: a product that stops short must not stop the contest.
+// patience bounds one turn: a product that stops short must not stop the contest.
 const patience = 10 * time.Minute
 
 func (c *countdown) wait(ctx context.Context) error {
@@ -44,4 +49,28 @@ func (c *countdown) wait(ctx context.Context) error {
 	case <-time.After(patience):
 		return fmt.Errorf("%d messages are left after %v", c.left.Load(), patience)
 	}
+}
+
+// stream has so many producers run one transaction after the other for so long, and waits for all to be performed. A transaction puts in one message, of
+// a number of its own, for which left, made with 1, ticks.
+func stream(ctx context.Context, producers int, span time.Duration, left *countdown, transaction func(ctx context.Context, number int64) error) (messages int, err error) {
+	group, producing := errgroup.WithContext(ctx)
+	end := time.Now().Add(span)
+	var number atomic.Int64
+	for range producers {
+		group.Go(func() error {
+			for time.Now().Before(end) {
+				left.more()
+				if err := transaction(producing, number.Add(1)); err != nil {
+					return err
+				}
+			}
+			return nil
+		})
+	}
+	if err := group.Wait(); err != nil {
+		return 0, err
+	}
+	left.tick()
+	return int(number.Load()), left.wait(ctx)
 }

@@ -3,8 +3,12 @@ package peers
 import (
 	"context"
 	"database/sql"
+	"errors"
 	"fmt"
 	"log/slog"
+	"strconv"
+	"strings"
+	"time"
 
 	"github.com/jackc/pgx/v5/pgxpool"
 
@@ -16,14 +20,15 @@ import (
 
 // Fencepost is the sender on pgx.
 type Fencepost struct {
-	db     *sql.DB
-	pool   *pgxpool.Pool
-	config sender.Config
+	Producers int // in the same process, each with a connection of its own
+
+	db   *sql.DB
+	pool *pgxpool.Pool
 }
 
 func (*Fencepost) Name() string { return "fencepost" }
-func (*Fencepost) Settings() string {
-	return fmt.Sprintf("pgx, one sender, Slots %d, Batch %d, a pool of %d", slots, batch, connections)
+func (f *Fencepost) Settings() string {
+	return fmt.Sprintf("pgx, one sender, Slots %d, Batch %d, a pool of %d", slots, batch, connections+f.Producers)
 }
 
 const (
@@ -39,7 +44,7 @@ func (f *Fencepost) Open(ctx context.Context, dsn string) (err error) {
 	if err := floor.Create(ctx, f.db, payload); err != nil {
 		return err
 	}
-	f.pool, err = pgxpool.New(ctx, fmt.Sprintf("%s&pool_max_conns=%d", dsn, connections))
+	f.pool, err = pgxpool.New(ctx, fmt.Sprintf("%s&pool_max_conns=%d", dsn, connections+f.Producers))
 	return err
 }
 
@@ -47,15 +52,37 @@ func (f *Fencepost) Open(ctx context.Context, dsn string) (err error) {
 func (f *Fencepost) Fill(ctx context.Context, messages int) error { return fill(ctx, f.db, messages) }
 
 func (f *Fencepost) Drain(ctx context.Context, messages int) error {
-	ctx, stop := context.WithCancelCause(ctx)
-	defer stop(nil)
 	left := newCountdown(messages)
+	return f.perform(ctx, ignore, left.tick, func(ctx context.Context, _ *outbox.Box) error { return left.wait(ctx) })
+}
+
+func (f *Fencepost) Stream(ctx context.Context, producers int, span time.Duration) (messages int, err error) {
+	left := newCountdown(1)
+	err = f.perform(ctx, ignore, left.tick, func(ctx context.Context, box *outbox.Box) error {
+		text := []byte(strings.Repeat("x", payload))
+		messages, err = stream(ctx, producers, span, left, func(ctx context.Context, number int64) error {
+			return pgxdb.InTx(ctx, f.pool, box, func(tx *pgxdb.BoxTx) error {
+				_, err := box.Enqueue(ctx, tx, outbox.Effect{
+					Consumer: floor.Consumer, Target: floor.Target, Kind: floor.Kind, Key: strconv.FormatInt(number, 10), Payload: text,
+				})
+				return err
+			})
+		})
+		return err
+	})
+	return messages, err
+}
+
+func ignore(context.Context, outbox.Message) error { return nil }
+
+// perform runs a sender while something is done, and calls settled for each message that is recorded as done.
+func (f *Fencepost) perform(ctx context.Context, do func(context.Context, outbox.Message) error, settled func(), during func(context.Context, *outbox.Box) error) error {
 	store, err := pgxdb.New(f.pool, pgxdb.Config{})
 	if err != nil {
 		return err
 	}
 	box, err := outbox.New(store, outbox.Config{Logger: slog.New(slog.DiscardHandler), Observer: &outbox.Observer{
-		Settled: func(context.Context, outbox.Message, outbox.Outcome, outbox.Result) { left.tick() },
+		Settled: func(context.Context, outbox.Message, outbox.Outcome, outbox.Result) { settled() },
 	}})
 	if err != nil {
 		return err
@@ -64,24 +91,20 @@ func (f *Fencepost) Drain(ctx context.Context, messages int) error {
 	if err != nil {
 		return err
 	}
-	s, err := sender.New(box, consumer, sender.Config{
-		Slots: slots, Batch: batch,
-		Handlers: sender.Handlers{floor.Kind: {Do: func(context.Context, outbox.Message) error { return nil }}},
-	})
+	s, err := sender.New(box, consumer, sender.Config{Slots: slots, Batch: batch, Handlers: sender.Handlers{floor.Kind: {Do: do}}})
 	if err != nil {
 		return err
 	}
+	ctx, stop := context.WithCancelCause(ctx)
 	ran := make(chan error, 1)
 	go func() {
 		err := s.Run(ctx)
-		stop(err) // which ends the wait for one that could not go on
+		stop(err) // which ends what waits for one that could not go on
 		ran <- err
 	}()
-	if err := left.wait(ctx); err != nil {
-		return err
-	}
+	err = during(ctx, box)
 	stop(nil)
-	return <-ran
+	return errors.Join(err, <-ran)
 }
 
 func (f *Fencepost) Close(context.Context) error {

@@ -42,10 +42,15 @@ func openSchema(ctx context.Context, dsn string) (*sql.DB, error) {
 func (f *Floor) Fill(ctx context.Context, messages int) error { return fill(ctx, f.db, messages) }
 
 func fill(ctx context.Context, db *sql.DB, messages int) error {
-	if _, err := db.ExecContext(ctx, "TRUNCATE outbox.message, outbox.queue, outbox.order_lease, outbox.settlement"); err != nil {
+	if err := empty(ctx, db); err != nil {
 		return err
 	}
 	return floor.Enqueue(ctx, db, messages, chunk)
+}
+
+func empty(ctx context.Context, db *sql.DB) error {
+	_, err := db.ExecContext(ctx, "TRUNCATE outbox.message, outbox.queue, outbox.order_lease, outbox.settlement")
+	return err
 }
 
 func (f *Floor) Drain(ctx context.Context, messages int) error {

@@ -41,13 +41,13 @@ type Node struct {
 // Graphile is graphile-worker.
 func Graphile() *Node {
 	return &Node{name: "graphile", program: graphile, settings: "graphile-worker 0.18.0 as its page on performance has it: localQueue size 500, " +
-		"completeJobBatchDelay and failJobBatchDelay 0, concurrentJobs 24, maxPoolSize 25, filled by addJobs, one process of Node 22"}
+		"completeJobBatchDelay and failJobBatchDelay 0, concurrentJobs 24, maxPoolSize 25, one process of Node 22"}
 }
 
 // PgBoss is pg-boss.
 func PgBoss() *Node {
 	return &Node{name: "pg-boss", program: pgboss, settings: "pg-boss 12.38.0, batchSize 5,000, burstWhenBatchFull (fetch at once after a full batch), " +
-		"no supervision, filled by insert, one process of Node 22"}
+		"pollingIntervalSeconds 0.5 (the least), no supervision, one process of Node 22"}
 }
 
 func (n *Node) Name() string     { return n.name }
@@ -109,8 +109,8 @@ func installed(ctx context.Context) (string, error) {
 }
 
 // do gives an order and waits for its answer.
-func (n *Node) do(order string, number int) (int, error) {
-	if _, err := fmt.Fprintln(n.orders, order, number); err != nil {
+func (n *Node) do(order ...any) (int, error) {
+	if _, err := fmt.Fprintln(n.orders, order...); err != nil {
 		return 0, err
 	}
 	defer time.AfterFunc(patience, func() { _ = n.process.Process.Kill() }).Stop()
@@ -136,6 +136,10 @@ func (n *Node) Fill(_ context.Context, messages int) error {
 func (n *Node) Drain(_ context.Context, messages int) error {
 	_, err := n.do("drain", messages)
 	return err
+}
+
+func (n *Node) Stream(_ context.Context, producers int, span time.Duration) (int, error) {
+	return n.do("stream", producers, span.Milliseconds())
 }
 
 // Close lets the process end by itself, as it does at the end of its orders.

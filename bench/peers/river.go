@@ -2,6 +2,8 @@ package peers
 
 import (
 	"context"
+	"errors"
+	"fmt"
 	"log/slog"
 	"strings"
 	"time"
@@ -14,11 +16,15 @@ import (
 )
 
 // River is github.com/riverqueue/river.
-type River struct{ pool *pgxpool.Pool }
+type River struct {
+	Producers int // in the same process, each with a connection of its own
+
+	pool *pgxpool.Pool
+}
 
 func (*River) Name() string { return "river" }
-func (*River) Settings() string {
-	return "riverpgxv5, MaxWorkers 1,000, FetchCooldown and FetchPollInterval 1 ms, filled by InsertManyFast (COPY), a pool of 10"
+func (r *River) Settings() string {
+	return fmt.Sprintf("riverpgxv5, MaxWorkers 1,000, FetchCooldown and FetchPollInterval 1 ms, filled by InsertManyFast (COPY), a pool of %d", 10+r.Producers)
 }
 
 // A riverJob is one message.
@@ -29,7 +35,7 @@ type riverJob struct {
 func (riverJob) Kind() string { return "charge" }
 
 func (r *River) Open(ctx context.Context, dsn string) (err error) {
-	if r.pool, err = pgxpool.New(ctx, dsn+"&pool_max_conns=10"); err != nil {
+	if r.pool, err = pgxpool.New(ctx, fmt.Sprintf("%s&pool_max_conns=%d", dsn, 10+r.Producers)); err != nil {
 		return err
 	}
 	migrator, err := rivermigrate.New(riverpgxv5.New(r.pool), &rivermigrate.Config{Logger: slog.New(slog.DiscardHandler)})
@@ -40,8 +46,15 @@ func (r *River) Open(ctx context.Context, dsn string) (err error) {
 	return err
 }
 
+// riverText makes the arguments of a job, which are JSON, as long as others' payloads.
+var riverText = strings.Repeat("x", payload-len(`{"text":""}`))
+
+type riverWork = func(context.Context, *river.Job[riverJob]) error
+
+func nothing(context.Context, *river.Job[riverJob]) error { return nil }
+
 // client performs messages with the worker.
-func (r *River) client(work func(context.Context, *river.Job[riverJob]) error) (*river.Client[pgx.Tx], error) {
+func (r *River) client(work riverWork) (*river.Client[pgx.Tx], error) {
 	workers := river.NewWorkers()
 	river.AddWorker(workers, river.WorkFunc(work))
 	return river.NewClient(riverpgxv5.New(r.pool), &river.Config{
@@ -57,13 +70,13 @@ func (r *River) Fill(ctx context.Context, messages int) error {
 	if _, err := r.pool.Exec(ctx, "TRUNCATE river_job"); err != nil {
 		return err
 	}
-	client, err := r.client(func(context.Context, *river.Job[riverJob]) error { return nil })
+	client, err := r.client(nothing)
 	if err != nil {
 		return err
 	}
 	args := make([]river.InsertManyParams, chunk)
 	for i := range args {
-		args[i].Args = riverJob{strings.Repeat("x", payload-len(`{"text":""}`))}
+		args[i].Args = riverJob{riverText}
 	}
 	for left := messages; left > 0; left -= chunk {
 		if _, err := client.InsertManyFast(ctx, args[:min(left, chunk)]); err != nil {
@@ -73,27 +86,44 @@ func (r *River) Fill(ctx context.Context, messages int) error {
 	return nil
 }
 
-// Drain counts the events that follow the completion of a job, which River records in batches.
 func (r *River) Drain(ctx context.Context, messages int) error {
-	client, err := r.client(func(context.Context, *river.Job[riverJob]) error { return nil })
+	left := newCountdown(messages)
+	return r.perform(ctx, nothing, left.tick, func(*river.Client[pgx.Tx]) error { return left.wait(ctx) })
+}
+
+func (r *River) Stream(ctx context.Context, producers int, span time.Duration) (messages int, err error) {
+	left := newCountdown(1)
+	err = r.perform(ctx, nothing, left.tick, func(client *river.Client[pgx.Tx]) error {
+		job := riverJob{riverText}
+		messages, err = stream(ctx, producers, span, left, func(ctx context.Context, _ int64) error {
+			return pgx.BeginFunc(ctx, r.pool, func(tx pgx.Tx) error {
+				_, err := client.InsertTx(ctx, tx, job, nil)
+				return err
+			})
+		})
+		return err
+	})
+	return messages, err
+}
+
+// perform performs messages with the worker while something is done. It counts the events that follow the completion of a job, which River records in
+// batches.
+func (r *River) perform(ctx context.Context, work riverWork, completed func(), during func(*river.Client[pgx.Tx]) error) error {
+	client, err := r.client(work)
 	if err != nil {
 		return err
 	}
-	completed, unsubscribe := client.SubscribeConfig(&river.SubscribeConfig{ChanSize: messages, Kinds: []river.EventKind{river.EventKindJobCompleted}})
+	events, unsubscribe := client.SubscribeConfig(&river.SubscribeConfig{ChanSize: 1 << 18, Kinds: []river.EventKind{river.EventKindJobCompleted}})
 	defer unsubscribe()
-	left := newCountdown(messages)
 	if err := client.Start(ctx); err != nil {
 		return err
 	}
 	go func() {
-		for range completed {
-			left.tick()
+		for range events {
+			completed()
 		}
 	}()
-	if err := left.wait(ctx); err != nil {
-		return err
-	}
-	return client.Stop(ctx)
+	return errors.Join(during(client), client.Stop(context.WithoutCancel(ctx)))
 }
 
 func (r *River) Close(context.Context) error {

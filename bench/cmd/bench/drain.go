@@ -22,7 +22,7 @@ func drain(ctx context.Context, s *sitting) error {
 			if err := c.Fill(ctx, messages); err != nil {
 				return nil, fmt.Errorf("fill: %w", err)
 			}
-			return s.measured(ctx, messages, func() error { return c.Drain(ctx, messages) })
+			return s.measured(ctx, func() (int, error) { return messages, c.Drain(ctx, messages) })
 		}})
 	}
 	return s.rounds(ctx, turns)

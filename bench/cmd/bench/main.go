@@ -32,6 +32,7 @@ type workload struct {
 // workloads are in the order in which they run. Each is in a file named after what it does.
 var workloads = []workload{
 	{"W1", "drain of 200,000 messages that are there already", drain},
+	{"W2", "four producers for 20 s, one message a transaction, with the sender in the same process", stream},
 }
 
 func main() {

@@ -7,6 +7,7 @@ import (
 	"math"
 	"os"
 	"slices"
+	"time"
 
 	"github.com/fencepost-go/fencepost/bench/contest"
 )
@@ -40,6 +41,11 @@ func sit(ctx context.Context, o options, run func(context.Context, *sitting) err
 // size is the chosen share of a workload's full size, in whole thousands.
 func (s *sitting) size(full int) int {
 	return max(1, int(math.Round(float64(full)*s.share/1_000))) * 1_000
+}
+
+// span is the chosen share of a workload's full time, in whole seconds.
+func (s *sitting) span(full time.Duration) time.Duration {
+	return max(time.Second, time.Duration(float64(full)*s.share).Round(time.Second))
 }
 
 // invite opens those contenders that were asked for and can take part, each on a database of its own.
@@ -92,12 +98,12 @@ func (s *sitting) rounds(ctx context.Context, turns []turn) error {
 	return nil
 }
 
-// measured does some work on tables at rest, and gives what it took as figures.
-func (s *sitting) measured(ctx context.Context, messages int, work func() error) ([]figure, error) {
+// measured does some work on tables at rest, which says of how many messages it was, and gives what it took as figures.
+func (s *sitting) measured(ctx context.Context, work func() (messages int, err error)) ([]figure, error) {
 	if err := s.server.Settle(ctx); err != nil {
 		return nil, err
 	}
-	u, err := s.server.Measure(ctx, messages, work)
+	u, err := s.server.Measure(ctx, work)
 	return []figure{
 		{"rate", u.Rate()},
 		{"client_cpu_us", u.Micros(u.Client)},

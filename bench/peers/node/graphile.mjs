@@ -15,6 +15,16 @@ const preset = {
 const utils = await makeWorkerUtils({ connectionString: dsn, logger })
 await utils.migrate()
 
+// perform runs a worker while something is done.
+const perform = async (during) => {
+  let jobs = 0
+  const runner = await run({ preset, noHandleSignals: true, taskList: { charge: () => {} } })
+  runner.events.on('job:complete', () => jobs++)
+  const result = await during(() => jobs)
+  await runner.stop() // which completes the last batch
+  return result
+}
+
 await serve({
   async fill (messages) {
     await utils.withPgClient((client) => client.query('TRUNCATE graphile_worker._private_jobs'))
@@ -23,10 +33,14 @@ await serve({
     }
   },
   async drain (messages) {
-    const [performed, tick] = until(messages)
-    const runner = await run({ preset, noHandleSignals: true, taskList: { charge: () => {} } })
-    runner.events.on('job:complete', () => tick())
-    await performed
-    await runner.stop() // which completes the last batch
+    await perform((performed) => reached(() => performed() >= messages))
+  },
+  async stream (producers, milliseconds) {
+    const insert = { name: 'add', text: 'SELECT graphile_worker.add_job($1, $2::json)', values: ['charge', JSON.stringify({ text })] }
+    return perform(async (performed) => {
+      const messages = await produce(producers, milliseconds, (client) => client.query(insert))
+      await reached(() => performed() >= messages)
+      return messages
+    })
   }
 })
