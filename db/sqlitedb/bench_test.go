@@ -183,17 +183,18 @@ type floor struct {
 	q    *gen.Queries
 }
 
+// A lasting connection is one that keeps what is prepared on it, as if it were one long transaction.
+type lasting struct{ *sql.Conn }
+
+func (lasting) StmtContext(_ context.Context, known *sql.Stmt) *sql.Stmt { return known }
+
 func openFloor(b *testing.B, synchronous Synchronous) floor {
 	conn, err := openFresh(b, synchronous).DB().Conn(b.Context())
 	if err != nil {
 		b.Fatal(err)
 	}
 	b.Cleanup(func() { conn.Close() })
-	q, err := gen.Prepare(b.Context(), conn)
-	if err != nil {
-		b.Fatal(err)
-	}
-	return floor{conn, q}
+	return floor{conn, new(statements).in(lasting{conn})}
 }
 
 // in runs the statements in a transaction, with the clock read as the store reads it.

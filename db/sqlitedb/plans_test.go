@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"reflect"
 	"regexp"
 	"slices"
 	"strconv"
@@ -98,15 +99,25 @@ func fill(t *testing.T, store *Store) {
 	}
 }
 
-// texts gathers what Prepare prepares.
+// texts gathers the statements instead of running them.
 type texts struct {
 	*sql.DB
 	all []string
 }
 
-func (p *texts) PrepareContext(ctx context.Context, query string) (*sql.Stmt, error) {
+func (p *texts) ExecContext(_ context.Context, query string, _ ...any) (sql.Result, error) {
 	p.all = append(p.all, query)
-	return p.DB.PrepareContext(ctx, query)
+	return nil, sql.ErrNoRows
+}
+
+func (p *texts) QueryContext(_ context.Context, query string, _ ...any) (*sql.Rows, error) {
+	p.all = append(p.all, query)
+	return nil, sql.ErrNoRows
+}
+
+func (p *texts) QueryRowContext(ctx context.Context, query string, _ ...any) *sql.Row {
+	p.all = append(p.all, query)
+	return p.DB.QueryRowContext(ctx, "SELECT 1 WHERE false")
 }
 
 var (
@@ -118,11 +129,17 @@ var (
 func plans(t *testing.T, store *Store) string {
 	t.Helper()
 	statements := &texts{DB: store.DB()}
-	prepared, err := gen.Prepare(t.Context(), statements)
-	if err != nil {
-		t.Fatal(err)
+	queries := reflect.ValueOf(gen.New(statements))
+	for _, method := range queries.Methods() {
+		if method.Type().NumIn() == 0 || method.Type().In(0) != reflect.TypeFor[context.Context]() {
+			continue // WithTx
+		}
+		arguments := []reflect.Value{reflect.ValueOf(t.Context())}
+		for i := 1; i < method.Type().NumIn(); i++ {
+			arguments = append(arguments, reflect.Zero(method.Type().In(i)))
+		}
+		method.Call(arguments)
 	}
-	defer prepared.Close()
 	var all []string
 	for _, text := range statements.all {
 		arguments := 0

@@ -12,7 +12,7 @@ import (
 
 // A Store runs the operations on one file. It is safe for concurrent use.
 type Store struct {
-	writer, reader statements
+	writer, reader *statements
 	config         Config
 	owned          bool                   // its handles were opened by Open
 	opened         string                 // the path that Open was given, absolute
@@ -25,49 +25,14 @@ func (s *Store) Schema() string { return "outbox" }
 // SchemaRange implements db.Store.
 func (s *Store) SchemaRange() (oldest, newest int64) { return db.OldestSchema, db.NewestSchema }
 
-// statements are the queries, prepared on a handle.
-type statements struct {
-	pool     *sql.DB
-	prepared chan *gen.Queries // holds one, nil before the first use, so that whoever waits for it can give up
-}
-
-func newStatements(pool *sql.DB) statements {
-	prepared := make(chan *gen.Queries, 1)
-	prepared <- nil
-	return statements{pool, prepared}
-}
-
-// prepare prepares every query once. It must come before a transaction: inside, it would wait for a second connection, for ever in a pool of one.
-func (s statements) prepare(ctx context.Context) (q *gen.Queries, err error) {
-	select {
-	case q = <-s.prepared:
-	case <-ctx.Done():
-		return nil, ctx.Err()
-	}
-	defer func() { s.prepared <- q }()
-	if q == nil {
-		q, err = gen.Prepare(ctx, s.pool)
-	}
-	return q, err
-}
-
-// prepare is that of the statements. A store on a handle that was given learns before which file it is on: inside a transaction it could not ask.
-func (s *Store) prepare(ctx context.Context, on statements) (*gen.Queries, error) {
+// prepare comes before a transaction. A store on a handle that was given learns before which file it is on: inside it could not ask.
+func (s *Store) prepare(ctx context.Context, on *statements) error {
 	if !s.owned {
 		if _, err := s.file(ctx); err != nil {
-			return nil, err
+			return err
 		}
 	}
 	return on.prepare(ctx)
-}
-
-func (s statements) close() error {
-	q := <-s.prepared
-	s.prepared <- nil
-	if q == nil {
-		return nil
-	}
-	return q.Close()
 }
 
 // write runs an operation in a write transaction of the store's own, repeated when another process kept the lock for longer than the busy
@@ -87,9 +52,8 @@ func read[T any](ctx context.Context, s *Store, operation func(q *gen.Queries, n
 	})
 }
 
-func in[T any](ctx context.Context, s *Store, on statements, options *sql.TxOptions, operation func(*gen.Queries, int64) (T, error)) (result T, err error) {
-	prepared, err := s.prepare(ctx, on)
-	if err != nil {
+func in[T any](ctx context.Context, s *Store, on *statements, options *sql.TxOptions, operation func(*gen.Queries, int64) (T, error)) (result T, err error) {
+	if err := s.prepare(ctx, on); err != nil {
 		return result, err
 	}
 	tx, err := on.pool.BeginTx(ctx, options)
@@ -100,7 +64,7 @@ func in[T any](ctx context.Context, s *Store, on statements, options *sql.TxOpti
 	if err := s.check(ctx, tx); err != nil {
 		return result, err
 	}
-	q := prepared.WithTx(tx)
+	q := on.in(tx)
 	if options == nil {
 		if err := q.BecomeWriter(ctx); err != nil {
 			return result, err

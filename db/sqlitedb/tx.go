@@ -58,8 +58,7 @@ func InTx(ctx context.Context, store *Store, box db.Committer, fn func(tx *BoxTx
 	if store == nil {
 		return errors.New("sqlitedb: store is nil; make one with Open or New")
 	}
-	prepared, err := store.prepare(ctx, store.writer)
-	if err != nil {
+	if err := store.prepare(ctx, store.writer); err != nil {
 		return store.translate(err)
 	}
 	tx, err := store.writer.pool.BeginTx(ctx, nil)
@@ -71,7 +70,7 @@ func InTx(ctx context.Context, store *Store, box db.Committer, fn func(tx *BoxTx
 	if err := store.check(ctx, tx); err != nil {
 		return store.translate(err)
 	}
-	if err := prepared.WithTx(tx).BecomeWriter(ctx); err != nil {
+	if err := store.writer.in(tx).BecomeWriter(ctx); err != nil {
 		return store.translate(err)
 	}
 	boxed := &BoxTx{Tx: tx, store: store}
@@ -139,13 +138,9 @@ func callers[T any](ctx context.Context, s *Store, tx db.Tx, does access, operat
 	if on == nil {
 		return result, db.ErrForeignTx
 	}
-	q := gen.New(on)
+	q := new(statements).in(on) // perhaps on a handle that the store does not know
 	if store == s {
-		prepared, err := s.prepare(ctx, s.writer) // was done before the transaction began
-		if err != nil {
-			return result, s.translate(err)
-		}
-		q = prepared.WithTx(on)
+		q = s.writer.in(on)
 	}
 	if err := ctx.Err(); err != nil {
 		return result, err

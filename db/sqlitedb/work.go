@@ -2,7 +2,6 @@ package sqlitedb
 
 import (
 	"context"
-	"database/sql"
 
 	"github.com/fencepost-go/fencepost/db"
 	"github.com/fencepost-go/fencepost/db/sqlitedb/internal/gen"
@@ -22,23 +21,9 @@ func (s *Store) TouchWorker(ctx context.Context, arg db.TouchWorkerParams) ([]in
 	})
 }
 
-// ReadVersion implements db.Worker. It prepares nothing, since the other statements may need newer tables than there are.
+// ReadVersion implements db.Worker.
 func (s *Store) ReadVersion(ctx context.Context) ([]int64, error) {
-	return db.Repeat(ctx, func() ([]int64, error) {
-		if _, err := s.file(ctx); err != nil {
-			return nil, s.translate(err)
-		}
-		tx, err := s.reader.pool.BeginTx(ctx, &sql.TxOptions{ReadOnly: true})
-		if err != nil {
-			return nil, s.translate(err)
-		}
-		defer func() { _ = tx.Rollback() }()
-		if err := s.check(ctx, tx); err != nil {
-			return nil, s.translate(err)
-		}
-		versions, err := gen.New(tx).ReadVersion(ctx)
-		return versions, s.translate(err)
-	})
+	return read(ctx, s, func(q *gen.Queries, _ int64) ([]int64, error) { return q.ReadVersion(ctx) })
 }
 
 // CheckRole implements db.Worker. A file has no roles: who may write it may do everything.

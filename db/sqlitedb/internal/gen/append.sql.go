@@ -35,7 +35,7 @@ type AppendEventParams struct {
 // AppendEvent stores one event; no row comes back when its id exists: FindEvents says why. Of one id given twice the first is stored.
 // Guard: the unique constraint (tenant, event_id). Index: event_id_unique. Locks: none beside the write lock.
 func (q *Queries) AppendEvent(ctx context.Context, arg AppendEventParams) ([]int64, error) {
-	rows, err := q.query(ctx, q.appendEventStmt, appendEvent,
+	rows, err := q.db.QueryContext(ctx, appendEvent,
 		arg.RecordedAt,
 		arg.Tenant,
 		arg.Stream,
@@ -88,7 +88,7 @@ type FindEventsRow struct {
 // FindEvents says what stands under the given ids, each {tenant, event_id, digest in hex}: for the events that AppendEvents did not store.
 // Guard: exact (tenant, event_id). Index: event_id_unique. Locks: none.
 func (q *Queries) FindEvents(ctx context.Context, arg FindEventsParams) ([]FindEventsRow, error) {
-	rows, err := q.query(ctx, q.findEventsStmt, findEvents, arg.Given)
+	rows, err := q.db.QueryContext(ctx, findEvents, arg.Given)
 	if err != nil {
 		return nil, err
 	}
@@ -130,7 +130,7 @@ type SaveReaderNewParams struct {
 
 // SaveReaderNew begins a named reader; no row comes back when there is one. Guard: name. Index: the primary key. Locks: none beside the write lock.
 func (q *Queries) SaveReaderNew(ctx context.Context, arg SaveReaderNewParams) ([]string, error) {
-	rows, err := q.query(ctx, q.saveReaderNewStmt, saveReaderNew,
+	rows, err := q.db.QueryContext(ctx, saveReaderNew,
 		arg.Name,
 		arg.Incarnation,
 		arg.TransactionID,
@@ -182,7 +182,7 @@ type SaveReaderOnParams struct {
 // SaveReaderOn moves a named reader that stands where the caller thinks (from_*); no row comes back when it does not, or is new.
 // Guard: name and place. Index: the primary key. Locks: none beside the write lock.
 func (q *Queries) SaveReaderOn(ctx context.Context, arg SaveReaderOnParams) ([]string, error) {
-	rows, err := q.query(ctx, q.saveReaderOnStmt, saveReaderOn,
+	rows, err := q.db.QueryContext(ctx, saveReaderOn,
 		arg.Incarnation,
 		arg.TransactionID,
 		arg.Position,

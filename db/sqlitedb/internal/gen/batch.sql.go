@@ -49,7 +49,7 @@ type AddBatchParams struct {
 // AddBatch begins a batch; no row comes back when its key is taken: AddBatchFound says by what.
 // Guard: the unique constraint (tenant, consumer, key). Index: batch_key_unique. Locks: none beside the write lock.
 func (q *Queries) AddBatch(ctx context.Context, arg AddBatchParams) ([]int64, error) {
-	rows, err := q.query(ctx, q.addBatchStmt, addBatch,
+	rows, err := q.db.QueryContext(ctx, addBatch,
 		arg.Tenant,
 		arg.Consumer,
 		arg.Target,
@@ -108,7 +108,7 @@ type AddBatchFoundRow struct {
 // AddBatchFound says what stands under a key that is taken, and whether that was begun with the same digest.
 // Guard: exact (tenant, consumer, key). Index: batch_key_unique. Locks: none.
 func (q *Queries) AddBatchFound(ctx context.Context, arg AddBatchFoundParams) ([]AddBatchFoundRow, error) {
-	rows, err := q.query(ctx, q.addBatchFoundStmt, addBatchFound,
+	rows, err := q.db.QueryContext(ctx, addBatchFound,
 		arg.Digest,
 		arg.Tenant,
 		arg.Consumer,
@@ -166,7 +166,7 @@ type AddBatchRowsParams struct {
 // stands. message_id 0 is a row that was rejected, for its reason. A message that has ended already gives its row its fate.
 // Guard: scope, not sealed. Index: the primary keys, batch_row_message. Locks: none beside the write lock.
 func (q *Queries) AddBatchRows(ctx context.Context, arg AddBatchRowsParams) ([]int32, error) {
-	rows, err := q.query(ctx, q.addBatchRowsStmt, addBatchRows,
+	rows, err := q.db.QueryContext(ctx, addBatchRows,
 		arg.Given,
 		arg.BatchID,
 		arg.AllTenants,
@@ -255,7 +255,7 @@ type CountBatchRow struct {
 // others wait.
 // Guard: id, scope. Index: the primary keys, batch_row_fate. Locks: none.
 func (q *Queries) CountBatch(ctx context.Context, arg CountBatchParams) ([]CountBatchRow, error) {
-	rows, err := q.query(ctx, q.countBatchStmt, countBatch,
+	rows, err := q.db.QueryContext(ctx, countBatch,
 		arg.Now,
 		arg.Detail,
 		arg.ID,
@@ -324,7 +324,7 @@ type FindBatchParams struct {
 // FindBatch finds a batch by its key.
 // Guard: exact (tenant, consumer, key), scope. Index: batch_key_unique. Locks: none.
 func (q *Queries) FindBatch(ctx context.Context, arg FindBatchParams) ([]int64, error) {
-	rows, err := q.query(ctx, q.findBatchStmt, findBatch,
+	rows, err := q.db.QueryContext(ctx, findBatch,
 		arg.Tenant,
 		arg.Consumer,
 		arg.Key,
@@ -380,7 +380,7 @@ type FindBatchRowsRow struct {
 // since the batch is sealed, unknown in this scope, or its message is of another batch.
 // Guard: scope. Index: the primary keys. Locks: none.
 func (q *Queries) FindBatchRows(ctx context.Context, arg FindBatchRowsParams) ([]FindBatchRowsRow, error) {
-	rows, err := q.query(ctx, q.findBatchRowsStmt, findBatchRows,
+	rows, err := q.db.QueryContext(ctx, findBatchRows,
 		arg.BatchID,
 		arg.AllTenants,
 		arg.Scope,
@@ -461,7 +461,7 @@ type ListBatchRowsRow struct {
 // that of an open message, else the fate's word.
 // Guard: the caller's. Index: the primary keys. Locks: none.
 func (q *Queries) ListBatchRows(ctx context.Context, arg ListBatchRowsParams) ([]ListBatchRowsRow, error) {
-	rows, err := q.query(ctx, q.listBatchRowsStmt, listBatchRows, arg.Now, arg.BatchID, arg.Numbers)
+	rows, err := q.db.QueryContext(ctx, listBatchRows, arg.Now, arg.BatchID, arg.Numbers)
 	if err != nil {
 		return nil, err
 	}
@@ -517,7 +517,7 @@ type ListBatchRowsOfParams struct {
 
 // ListBatchRowsOf is ListBatchRowsPick for the rows of one fate. Guard: batch, scope, fate. Index: batch_row_fate, the primary key. Locks: none.
 func (q *Queries) ListBatchRowsOf(ctx context.Context, arg ListBatchRowsOfParams) ([]int32, error) {
-	rows, err := q.query(ctx, q.listBatchRowsOfStmt, listBatchRowsOf,
+	rows, err := q.db.QueryContext(ctx, listBatchRowsOf,
 		arg.BatchID,
 		arg.AllTenants,
 		arg.Scope,
@@ -568,7 +568,7 @@ type ListBatchRowsPickParams struct {
 // ListBatchRowsPick returns the numbers of the rows of a batch above a number.
 // Guard: batch, scope. Index: the primary keys. Locks: none.
 func (q *Queries) ListBatchRowsPick(ctx context.Context, arg ListBatchRowsPickParams) ([]int32, error) {
-	rows, err := q.query(ctx, q.listBatchRowsPickStmt, listBatchRowsPick,
+	rows, err := q.db.QueryContext(ctx, listBatchRowsPick,
 		arg.BatchID,
 		arg.AllTenants,
 		arg.Scope,
@@ -638,7 +638,7 @@ type ListBatchesRow struct {
 // (” = any), with unfinished not completed.
 // Guard: scope. Index: the primary key. Locks: none.
 func (q *Queries) ListBatches(ctx context.Context, arg ListBatchesParams) ([]ListBatchesRow, error) {
-	rows, err := q.query(ctx, q.listBatchesStmt, listBatches,
+	rows, err := q.db.QueryContext(ctx, listBatches,
 		arg.AllTenants,
 		arg.Scope,
 		arg.Consumer,
@@ -699,7 +699,7 @@ type SealBatchParams struct {
 // this scope.
 // Guard: scope, not sealed. Index: the primary key; for the completion batch_row_fate. Locks: none beside the write lock.
 func (q *Queries) SealBatch(ctx context.Context, arg SealBatchParams) ([]int64, error) {
-	rows, err := q.query(ctx, q.sealBatchStmt, sealBatch,
+	rows, err := q.db.QueryContext(ctx, sealBatch,
 		arg.Now,
 		arg.ID,
 		arg.AllTenants,

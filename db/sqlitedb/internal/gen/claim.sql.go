@@ -38,7 +38,7 @@ type ClaimRow struct {
 // Claim takes a key that nobody has claimed yet; no row comes back when somebody has: FindClaims says how it stands.
 // Guard: the primary key. Index: claim_pkey. Locks: none beside the write lock.
 func (q *Queries) Claim(ctx context.Context, arg ClaimParams) ([]ClaimRow, error) {
-	rows, err := q.query(ctx, q.claimStmt, claim,
+	rows, err := q.db.QueryContext(ctx, claim,
 		arg.Tenant,
 		arg.Scope,
 		arg.Key,
@@ -93,7 +93,7 @@ type EndClaimParams struct {
 // anybody is still its holder's.
 // Guard: key and token, held. Index: claim_pkey. Locks: none beside the write lock.
 func (q *Queries) EndClaim(ctx context.Context, arg EndClaimParams) ([]int64, error) {
-	rows, err := q.query(ctx, q.endClaimStmt, endClaim,
+	rows, err := q.db.QueryContext(ctx, endClaim,
 		arg.State,
 		arg.Now,
 		arg.Reason,
@@ -158,7 +158,7 @@ type FindClaimsRow struct {
 // FindClaims says how the given keys stand, each {tenant, scope, key, digest in hex}. is_over: held, but longer than its holder asked for.
 // Guard: exact (tenant, scope, key). Index: claim_pkey. Locks: none.
 func (q *Queries) FindClaims(ctx context.Context, arg FindClaimsParams) ([]FindClaimsRow, error) {
-	rows, err := q.query(ctx, q.findClaimsStmt, findClaims, arg.Now, arg.Given)
+	rows, err := q.db.QueryContext(ctx, findClaims, arg.Now, arg.Given)
 	if err != nil {
 		return nil, err
 	}
@@ -215,7 +215,7 @@ type RecordClaimParams struct {
 // back when the key is taken.
 // Guard: the primary key. Index: claim_pkey. Locks: none beside the write lock.
 func (q *Queries) RecordClaim(ctx context.Context, arg RecordClaimParams) ([]int64, error) {
-	rows, err := q.query(ctx, q.recordClaimStmt, recordClaim,
+	rows, err := q.db.QueryContext(ctx, recordClaim,
 		arg.Tenant,
 		arg.Scope,
 		arg.Key,
@@ -273,7 +273,7 @@ type TakeClaimRow struct {
 // TakeClaim takes over a claim that failed, or whose holder let its time run out.
 // Guard: key, digest, failed or over. Index: claim_pkey. Locks: none beside the write lock.
 func (q *Queries) TakeClaim(ctx context.Context, arg TakeClaimParams) ([]TakeClaimRow, error) {
-	rows, err := q.query(ctx, q.takeClaimStmt, takeClaim,
+	rows, err := q.db.QueryContext(ctx, takeClaim,
 		arg.Token,
 		arg.Now,
 		arg.HeldUntil,

@@ -73,7 +73,7 @@ type AuditMessagesRow struct {
 // AuditMessages returns the ids above after_id up to upto about which the three tables and the order leases disagree, with the problems in words,
 // one a line. Guard: none: it tells ids, no content. Index: the primary keys, order_lease_message. Locks: none.
 func (q *Queries) AuditMessages(ctx context.Context, arg AuditMessagesParams) ([]AuditMessagesRow, error) {
-	rows, err := q.query(ctx, q.auditMessagesStmt, auditMessages, arg.AfterID, arg.Upto, arg.Now)
+	rows, err := q.db.QueryContext(ctx, auditMessages, arg.AfterID, arg.Upto, arg.Now)
 	if err != nil {
 		return nil, err
 	}
@@ -138,7 +138,7 @@ type AuditMessagesBoundRow struct {
 // AuditMessagesBound returns the id up to which the tables can be compared, each having skip rows or fewer between after_id and it (0 = there is
 // nothing further), and the highest id there is. Guard: none: ids. Index: the primary keys, order_lease_message. Locks: none.
 func (q *Queries) AuditMessagesBound(ctx context.Context, arg AuditMessagesBoundParams) (AuditMessagesBoundRow, error) {
-	row := q.queryRow(ctx, q.auditMessagesBoundStmt, auditMessagesBound, arg.AfterID, arg.Skip)
+	row := q.db.QueryRowContext(ctx, auditMessagesBound, arg.AfterID, arg.Skip)
 	var i AuditMessagesBoundRow
 	err := row.Scan(&i.Upto, &i.Highest)
 	return i, err
@@ -157,7 +157,7 @@ type AuditMessagesCountParams struct {
 
 // AuditMessagesCount counts the messages above after_id up to upto. Guard: none. Index: the primary key. Locks: none.
 func (q *Queries) AuditMessagesCount(ctx context.Context, arg AuditMessagesCountParams) (int64, error) {
-	row := q.queryRow(ctx, q.auditMessagesCountStmt, auditMessagesCount, arg.AfterID, arg.Upto)
+	row := q.db.QueryRowContext(ctx, auditMessagesCount, arg.AfterID, arg.Upto)
 	var messages int64
 	err := row.Scan(&messages)
 	return messages, err
@@ -248,7 +248,7 @@ type ListHeadsRow struct {
 // one, whether it is held or not, when there may be more. Start with empty texts.
 // Guard: none: it tells no content but the key. Index: queue_order, the primary keys. Locks: none.
 func (q *Queries) ListHeads(ctx context.Context, arg ListHeadsParams) ([]ListHeadsRow, error) {
-	rows, err := q.query(ctx, q.listHeadsStmt, listHeads,
+	rows, err := q.db.QueryContext(ctx, listHeads,
 		arg.Examine,
 		arg.AfterConsumer,
 		arg.AfterTarget,
@@ -318,7 +318,7 @@ type ListLapsedClaimsRow struct {
 // ListLapsedClaims lists claims whose holder's time ran out before a time and that nobody took over since, the first to run out first.
 // Guard: none: it tells no content but the key. Index: claim_held. Locks: none.
 func (q *Queries) ListLapsedClaims(ctx context.Context, arg ListLapsedClaimsParams) ([]ListLapsedClaimsRow, error) {
-	rows, err := q.query(ctx, q.listLapsedClaimsStmt, listLapsedClaims, arg.HeldBefore, arg.MaxRows)
+	rows, err := q.db.QueryContext(ctx, listLapsedClaims, arg.HeldBefore, arg.MaxRows)
 	if err != nil {
 		return nil, err
 	}
@@ -387,7 +387,7 @@ type ListReadersRow struct {
 // 1 no such place, 2 what followed it was purged; and oldest, when the oldest event was recorded that a reader has not read (the longest time
 // from now = there is none). Guard: none: it tells places. Index: the primary keys. Locks: none.
 func (q *Queries) ListReaders(ctx context.Context, arg ListReadersParams) ([]ListReadersRow, error) {
-	rows, err := q.query(ctx, q.listReadersStmt, listReaders, arg.AfterName, arg.MaxRows)
+	rows, err := q.db.QueryContext(ctx, listReaders, arg.AfterName, arg.MaxRows)
 	if err != nil {
 		return nil, err
 	}
@@ -447,7 +447,7 @@ type ListStuckBatchesRow struct {
 // and (broken) those that are sealed and have no open row. It looks at no more than examine of the open ones.
 // Guard: none: it tells no content but the key. Index: batch_open, batch_row_fate. Locks: none.
 func (q *Queries) ListStuckBatches(ctx context.Context, arg ListStuckBatchesParams) ([]ListStuckBatchesRow, error) {
-	rows, err := q.query(ctx, q.listStuckBatchesStmt, listStuckBatches, arg.Examine, arg.CreatedBefore)
+	rows, err := q.db.QueryContext(ctx, listStuckBatches, arg.Examine, arg.CreatedBefore)
 	if err != nil {
 		return nil, err
 	}
@@ -484,7 +484,7 @@ FROM outbox_incarnation AS i
 // ReadHorizon gives the position of the newest event there is (0 = none was ever appended). All that is committed can be read, and a file has no
 // sign that it was restored. Guard: none: it tells a place. Index: the primary keys. Locks: none.
 func (q *Queries) ReadHorizon(ctx context.Context) ([]int64, error) {
-	rows, err := q.query(ctx, q.readHorizonStmt, readHorizon)
+	rows, err := q.db.QueryContext(ctx, readHorizon)
 	if err != nil {
 		return nil, err
 	}
@@ -548,7 +548,7 @@ type ReadSurroundingsRow struct {
 // table's prefix off; those of primary keys cannot be missing.
 // Guard: none. Index: none, the catalogue has a few rows. Locks: none.
 func (q *Queries) ReadSurroundings(ctx context.Context) ([]ReadSurroundingsRow, error) {
-	rows, err := q.query(ctx, q.readSurroundingsStmt, readSurroundings)
+	rows, err := q.db.QueryContext(ctx, readSurroundings)
 	if err != nil {
 		return nil, err
 	}

@@ -32,7 +32,7 @@ type EnqueueDueParams struct {
 // EnqueueDue stores the queue row of a message just stored; the caller gives its first due time, from which it ages.
 // Guard: the primary key. Index: the primary key; queue_due and queue_order grow. Locks: none beside the write lock.
 func (q *Queries) EnqueueDue(ctx context.Context, arg EnqueueDueParams) error {
-	_, err := q.exec(ctx, q.enqueueDueStmt, enqueueDue,
+	_, err := q.db.ExecContext(ctx, enqueueDue,
 		arg.MessageID,
 		arg.Consumer,
 		arg.Target,
@@ -81,7 +81,7 @@ type EnqueueMessageParams struct {
 // EnqueueMessage stores one message; no row comes back when its key exists: FindKeys says why. Of one key given twice the first is stored.
 // Guard: the unique constraint (tenant, consumer, key). Index: message_key_unique. Locks: none beside the write lock.
 func (q *Queries) EnqueueMessage(ctx context.Context, arg EnqueueMessageParams) ([]int64, error) {
-	rows, err := q.query(ctx, q.enqueueMessageStmt, enqueueMessage,
+	rows, err := q.db.QueryContext(ctx, enqueueMessage,
 		arg.Tenant,
 		arg.Consumer,
 		arg.Target,
@@ -150,7 +150,7 @@ type FindKeysRow struct {
 // State: the outcome of a settled message, else pending, leased or parked.
 // Guard: exact (tenant, consumer, key). Index: message_key_unique, then the primary keys. Locks: none.
 func (q *Queries) FindKeys(ctx context.Context, arg FindKeysParams) ([]FindKeysRow, error) {
-	rows, err := q.query(ctx, q.findKeysStmt, findKeys, arg.Now, arg.Given)
+	rows, err := q.db.QueryContext(ctx, findKeys, arg.Now, arg.Given)
 	if err != nil {
 		return nil, err
 	}

@@ -62,7 +62,7 @@ type CountLanesRow struct {
 // plus takes the columns' affinity off, with which a row value would seek by its first column alone.
 // Guard: scope. Index: queue_due. Locks: none.
 func (q *Queries) CountLanes(ctx context.Context, arg CountLanesParams) ([]CountLanesRow, error) {
-	rows, err := q.query(ctx, q.countLanesStmt, countLanes,
+	rows, err := q.db.QueryContext(ctx, countLanes,
 		arg.AllTenants,
 		arg.Scope,
 		arg.MaxRows,
@@ -139,7 +139,7 @@ type CountLanesOneRow struct {
 // CountLanesOne counts the pending messages of one lane, the first cap of them: due now, deferred, leased, and the earliest due time.
 // Guard: the lane. Index: queue_due. Locks: none.
 func (q *Queries) CountLanesOne(ctx context.Context, arg CountLanesOneParams) (CountLanesOneRow, error) {
-	row := q.queryRow(ctx, q.countLanesOneStmt, countLanesOne,
+	row := q.db.QueryRowContext(ctx, countLanesOne,
 		arg.Now,
 		arg.Consumer,
 		arg.Target,
@@ -188,7 +188,7 @@ type CountParkedRow struct {
 // CountParked counts parked messages by (consumer, target, kind), cap at most in all.
 // Guard: scope. Index: queue_parked. Locks: none.
 func (q *Queries) CountParked(ctx context.Context, arg CountParkedParams) ([]CountParkedRow, error) {
-	rows, err := q.query(ctx, q.countParkedStmt, countParked, arg.AllTenants, arg.Scope, arg.Cap)
+	rows, err := q.db.QueryContext(ctx, countParked, arg.AllTenants, arg.Scope, arg.Cap)
 	if err != nil {
 		return nil, err
 	}
@@ -242,7 +242,7 @@ type CountUndeliveredRow struct {
 // CountUndelivered counts dead, cancelled and expired messages, each capped at cap.
 // Guard: none: counts over all tenants, without any of their content. Index: settlement_undelivered. Locks: none.
 func (q *Queries) CountUndelivered(ctx context.Context, arg CountUndeliveredParams) ([]CountUndeliveredRow, error) {
-	rows, err := q.query(ctx, q.countUndeliveredStmt, countUndelivered, arg.Cap)
+	rows, err := q.db.QueryContext(ctx, countUndelivered, arg.Cap)
 	if err != nil {
 		return nil, err
 	}
@@ -291,7 +291,7 @@ type ListCredentialsRow struct {
 // ListCredentials lists named workers without what they are verified by, a row for each consumer and tenant that one is let in for.
 // Guard: none. Index: credential_pkey, credential_scope_pkey (the tables are small). Locks: none.
 func (q *Queries) ListCredentials(ctx context.Context, arg ListCredentialsParams) ([]ListCredentialsRow, error) {
-	rows, err := q.query(ctx, q.listCredentialsStmt, listCredentials, arg.MaxRows)
+	rows, err := q.db.QueryContext(ctx, listCredentials, arg.MaxRows)
 	if err != nil {
 		return nil, err
 	}
@@ -377,7 +377,7 @@ type ListDeliveredRow struct {
 // ListDelivered pages delivered messages below before_id down to the bound, newest id first, at most max_rows; empty filters match all.
 // Guard: scope. Index: the primary keys, read backwards. Locks: none.
 func (q *Queries) ListDelivered(ctx context.Context, arg ListDeliveredParams) ([]ListDeliveredRow, error) {
-	rows, err := q.query(ctx, q.listDeliveredStmt, listDelivered,
+	rows, err := q.db.QueryContext(ctx, listDelivered,
 		arg.BeforeID,
 		arg.Bound,
 		arg.AllTenants,
@@ -442,7 +442,7 @@ type ListDeliveredBoundParams struct {
 
 // ListDeliveredBound: the settlement before before_id and skip others. Guard: none: an id. Index: the primary key read backwards. Locks: none.
 func (q *Queries) ListDeliveredBound(ctx context.Context, arg ListDeliveredBoundParams) ([]int64, error) {
-	rows, err := q.query(ctx, q.listDeliveredBoundStmt, listDeliveredBound, arg.BeforeID, arg.Skip)
+	rows, err := q.db.QueryContext(ctx, listDeliveredBound, arg.BeforeID, arg.Skip)
 	if err != nil {
 		return nil, err
 	}
@@ -529,7 +529,7 @@ type ListOpenRow struct {
 // ListOpen pages open messages above after_id up to the bound in id order, at most max_rows; empty filters match all.
 // Guard: scope. Index: the primary keys. Locks: none.
 func (q *Queries) ListOpen(ctx context.Context, arg ListOpenParams) ([]ListOpenRow, error) {
-	rows, err := q.query(ctx, q.listOpenStmt, listOpen,
+	rows, err := q.db.QueryContext(ctx, listOpen,
 		arg.Now,
 		arg.AfterID,
 		arg.Bound,
@@ -596,7 +596,7 @@ type ListOpenBoundParams struct {
 
 // ListOpenBound: the open message after after_id and skip others. Guard: none: an id. Index: the primary key. Locks: none.
 func (q *Queries) ListOpenBound(ctx context.Context, arg ListOpenBoundParams) ([]int64, error) {
-	rows, err := q.query(ctx, q.listOpenBoundStmt, listOpenBound, arg.AfterID, arg.Skip)
+	rows, err := q.db.QueryContext(ctx, listOpenBound, arg.AfterID, arg.Skip)
 	if err != nil {
 		return nil, err
 	}
@@ -646,7 +646,7 @@ type ListPausesRow struct {
 
 // ListPauses lists the kill switches. Guard: scope (a wildcard concerns everybody). Index: pause_pkey (the table is small). Locks: none.
 func (q *Queries) ListPauses(ctx context.Context, arg ListPausesParams) ([]ListPausesRow, error) {
-	rows, err := q.query(ctx, q.listPausesStmt, listPauses, arg.AllTenants, arg.Scope)
+	rows, err := q.db.QueryContext(ctx, listPauses, arg.AllTenants, arg.Scope)
 	if err != nil {
 		return nil, err
 	}
@@ -735,7 +735,7 @@ type ListUndeliveredRow struct {
 // ListUndelivered pages settled messages of one outcome (dead, cancelled or expired), newest first, before (before_at, before_id) down to the
 // bound, at most max_rows; empty filters match all. Guard: scope. Index: settlement_undelivered read backwards, the primary keys. Locks: none.
 func (q *Queries) ListUndelivered(ctx context.Context, arg ListUndeliveredParams) ([]ListUndeliveredRow, error) {
-	rows, err := q.query(ctx, q.listUndeliveredStmt, listUndelivered,
+	rows, err := q.db.QueryContext(ctx, listUndelivered,
 		arg.Outcome,
 		arg.BeforeAt,
 		arg.BeforeID,
@@ -813,7 +813,7 @@ type ListUndeliveredBoundRow struct {
 // ListUndeliveredBound: the settlement of one outcome before (before_at, before_id) and skip others. The pair is written as in PurgeUndeliveredSee.
 // Guard: none: an id and an instant. Index: settlement_undelivered read backwards. Locks: none.
 func (q *Queries) ListUndeliveredBound(ctx context.Context, arg ListUndeliveredBoundParams) ([]ListUndeliveredBoundRow, error) {
-	rows, err := q.query(ctx, q.listUndeliveredBoundStmt, listUndeliveredBound,
+	rows, err := q.db.QueryContext(ctx, listUndeliveredBound,
 		arg.Outcome,
 		arg.BeforeAt,
 		arg.BeforeID,
@@ -861,7 +861,7 @@ type ReadHealthRow struct {
 // ReadHealth reads how much there is. SQLite keeps no estimates: live_rows is exact up to cap, and settled_estimate is the span of the settled ids,
 // which also counts those between them that are open or purged. Guard: none. Index: the primary keys, a count of cap entries. Locks: none.
 func (q *Queries) ReadHealth(ctx context.Context, arg ReadHealthParams) (ReadHealthRow, error) {
-	row := q.queryRow(ctx, q.readHealthStmt, readHealth, arg.Cap)
+	row := q.db.QueryRowContext(ctx, readHealth, arg.Cap)
 	var i ReadHealthRow
 	err := row.Scan(&i.LiveRows, &i.SettledEstimate, &i.ServerVersion)
 	return i, err
@@ -948,7 +948,7 @@ type ShowMessageRow struct {
 // ShowMessage reads one message whole, payload included, with its queue row or its settlement.
 // Guard: scope. Index: primary keys. Locks: none.
 func (q *Queries) ShowMessage(ctx context.Context, arg ShowMessageParams) ([]ShowMessageRow, error) {
-	rows, err := q.query(ctx, q.showMessageStmt, showMessage,
+	rows, err := q.db.QueryContext(ctx, showMessage,
 		arg.Now,
 		arg.ID,
 		arg.AllTenants,

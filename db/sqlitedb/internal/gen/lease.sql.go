@@ -73,7 +73,7 @@ type DueLanesRow struct {
 // are in scope, within exactly that tenant after that priority. Start with priority -32769.
 // Guard: paused lanes are left out; the scope is the seeds' tenants. Index: queue_due. Locks: none.
 func (q *Queries) DueLanes(ctx context.Context, arg DueLanesParams) ([]DueLanesRow, error) {
-	rows, err := q.query(ctx, q.dueLanesStmt, dueLanes,
+	rows, err := q.db.QueryContext(ctx, dueLanes,
 		arg.Now,
 		arg.MaxRows,
 		arg.Seeds,
@@ -157,7 +157,7 @@ type LeaseDueBoundRow struct {
 // LeaseDueBound returns the entry of one lane up to which LeaseDuePick examined it, when there were as many as it examines.
 // Guard: due. Index: queue_due. Locks: none.
 func (q *Queries) LeaseDueBound(ctx context.Context, arg LeaseDueBoundParams) ([]LeaseDueBoundRow, error) {
-	rows, err := q.query(ctx, q.leaseDueBoundStmt, leaseDueBound,
+	rows, err := q.db.QueryContext(ctx, leaseDueBound,
 		arg.Consumer,
 		arg.Target,
 		arg.Kind,
@@ -214,7 +214,7 @@ type LeaseDueLanesParams struct {
 // LeaseDueLanes returns the numbers, from 0, of those given lanes {kind, tenant} that may be leased.
 // Guard: scope, pause. Index: pause_pkey. Locks: none.
 func (q *Queries) LeaseDueLanes(ctx context.Context, arg LeaseDueLanesParams) ([]int64, error) {
-	rows, err := q.query(ctx, q.leaseDueLanesStmt, leaseDueLanes,
+	rows, err := q.db.QueryContext(ctx, leaseDueLanes,
 		arg.Lanes,
 		arg.AllTenants,
 		arg.Scope,
@@ -320,7 +320,7 @@ type LeaseDuePickRow struct {
 // what each has spent. Those at the instant of the watermark are sought by themselves: a row value does not seek by the primary key.
 // Guard: due, free, the head of its order key. Index: queue_due for the lane, queue_order for the head. Locks: none.
 func (q *Queries) LeaseDuePick(ctx context.Context, arg LeaseDuePickParams) ([]LeaseDuePickRow, error) {
-	rows, err := q.query(ctx, q.leaseDuePickStmt, leaseDuePick,
+	rows, err := q.db.QueryContext(ctx, leaseDuePick,
 		arg.AttemptLimit,
 		arg.MaxAge,
 		arg.Now,
@@ -385,7 +385,7 @@ type LeaseGrantParams struct {
 // LeaseGrant leases the given messages. A token that is still there belongs to a lease that was lost: nobody knows how far its handler came.
 // Guard: the caller's. Index: the primary key; no index changes. Locks: none.
 func (q *Queries) LeaseGrant(ctx context.Context, arg LeaseGrantParams) error {
-	_, err := q.exec(ctx, q.leaseGrantStmt, leaseGrant,
+	_, err := q.db.ExecContext(ctx, leaseGrant,
 		arg.Token,
 		arg.Worker,
 		arg.Until,
@@ -419,7 +419,7 @@ type LeaseHeldRow struct {
 // LeaseHeld returns those of the given messages, each {id, token in hex, place}, whose token is the current one, and with live true only
 // those whose lease is not over. A token of zeros is nobody's. Guard: id, token, lease. Index: the primary key. Locks: none.
 func (q *Queries) LeaseHeld(ctx context.Context, arg LeaseHeldParams) ([]LeaseHeldRow, error) {
-	rows, err := q.query(ctx, q.leaseHeldStmt, leaseHeld, arg.Given, arg.Live, arg.Now)
+	rows, err := q.db.QueryContext(ctx, leaseHeld, arg.Given, arg.Live, arg.Now)
 	if err != nil {
 		return nil, err
 	}
@@ -470,7 +470,7 @@ type LeaseOrderParams struct {
 // of one key the smaller id. The messages must be in the queue.
 // Guard: no live lease of the key, not blocked. Index: order_lease_pkey. Locks: none.
 func (q *Queries) LeaseOrder(ctx context.Context, arg LeaseOrderParams) ([]int64, error) {
-	rows, err := q.query(ctx, q.leaseOrderStmt, leaseOrder,
+	rows, err := q.db.QueryContext(ctx, leaseOrder,
 		arg.Until,
 		arg.Blocked,
 		arg.Ids,
@@ -534,7 +534,7 @@ type LeaseReadRow struct {
 
 // LeaseRead reads open messages with their envelopes. Guard: the caller's. Index: the primary keys. Locks: none.
 func (q *Queries) LeaseRead(ctx context.Context, arg LeaseReadParams) ([]LeaseReadRow, error) {
-	rows, err := q.query(ctx, q.leaseReadStmt, leaseRead, arg.Ids)
+	rows, err := q.db.QueryContext(ctx, leaseRead, arg.Ids)
 	if err != nil {
 		return nil, err
 	}
@@ -617,7 +617,7 @@ type LeaseSuccessorsPickParams struct {
 // head that is spent or too old is left to LeaseDue, which buries it.
 // Guard: as LeaseDue. Index: queue_order for the head, the primary key for the rest. Locks: none.
 func (q *Queries) LeaseSuccessorsPick(ctx context.Context, arg LeaseSuccessorsPickParams) ([]int64, error) {
-	rows, err := q.query(ctx, q.leaseSuccessorsPickStmt, leaseSuccessorsPick,
+	rows, err := q.db.QueryContext(ctx, leaseSuccessorsPick,
 		arg.Wanted,
 		arg.Consumer,
 		arg.Target,
@@ -667,7 +667,7 @@ type ReleaseQueueParams struct {
 // ReleaseQueue gives leases back, the attempts unspent; unsure is true where the handlers had started, and what was unsure stays so.
 // Guard: the caller's. Index: the primary key. Locks: none.
 func (q *Queries) ReleaseQueue(ctx context.Context, arg ReleaseQueueParams) error {
-	_, err := q.exec(ctx, q.releaseQueueStmt, releaseQueue, arg.Unsure, arg.Ids)
+	_, err := q.db.ExecContext(ctx, releaseQueue, arg.Unsure, arg.Ids)
 	return err
 }
 
@@ -686,7 +686,7 @@ type RenewOrderParams struct {
 
 // RenewOrder extends the order lease of a message likewise. Guard: not blocked. Index: order_lease_message. Locks: none.
 func (q *Queries) RenewOrder(ctx context.Context, arg RenewOrderParams) error {
-	_, err := q.exec(ctx, q.renewOrderStmt, renewOrder, arg.Until, arg.Latest, arg.MessageID)
+	_, err := q.db.ExecContext(ctx, renewOrder, arg.Until, arg.Latest, arg.MessageID)
 	return err
 }
 
@@ -704,7 +704,7 @@ type RenewQueueParams struct {
 
 // RenewQueue extends leases, never shortening one but to the latest instant. Guard: the caller's. Index: the primary key. Locks: none.
 func (q *Queries) RenewQueue(ctx context.Context, arg RenewQueueParams) error {
-	_, err := q.exec(ctx, q.renewQueueStmt, renewQueue, arg.Until, arg.Latest, arg.Ids)
+	_, err := q.db.ExecContext(ctx, renewQueue, arg.Until, arg.Latest, arg.Ids)
 	return err
 }
 
@@ -736,7 +736,7 @@ type RenewReadRow struct {
 // message whose order lease went to another is left out: it is no longer ours.
 // Guard: the order lease. Index: the primary keys, order_lease_message. Locks: none.
 func (q *Queries) RenewRead(ctx context.Context, arg RenewReadParams) ([]RenewReadRow, error) {
-	rows, err := q.query(ctx, q.renewReadStmt, renewRead, arg.Ids)
+	rows, err := q.db.QueryContext(ctx, renewRead, arg.Ids)
 	if err != nil {
 		return nil, err
 	}

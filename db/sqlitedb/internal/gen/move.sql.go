@@ -66,7 +66,7 @@ type MoveBoundParams struct {
 // than max_bytes in front of them (0 = there is nothing further). An event's id is its position, a claim's the number of its row.
 // Guard: none. Index: the primary keys. Locks: none.
 func (q *Queries) MoveBound(ctx context.Context, arg MoveBoundParams) (int64, error) {
-	row := q.queryRow(ctx, q.moveBoundStmt, moveBound, arg.AfterID, arg.MaxRows, arg.MaxBytes)
+	row := q.db.QueryRowContext(ctx, moveBound, arg.AfterID, arg.MaxRows, arg.MaxBytes)
 	var upto int64
 	err := row.Scan(&upto)
 	return upto, err
@@ -91,7 +91,7 @@ type MoveLeasedRow struct {
 // MoveLeased counts the live leases and says when the last of them ends. One that ends later than latest counts as over.
 // Guard: live. Index: none, it reads all open messages, once. Locks: none.
 func (q *Queries) MoveLeased(ctx context.Context, arg MoveLeasedParams) (MoveLeasedRow, error) {
-	row := q.queryRow(ctx, q.moveLeasedStmt, moveLeased, arg.Now, arg.Latest)
+	row := q.db.QueryRowContext(ctx, moveLeased, arg.Now, arg.Latest)
 	var i MoveLeasedRow
 	err := row.Scan(&i.Leased, &i.Until)
 	return i, err
@@ -222,7 +222,7 @@ type MoveOutRow struct {
 // claims there are.
 // Guard: none. Index: the primary keys, order_lease_message. Locks: none: one snapshot.
 func (q *Queries) MoveOut(ctx context.Context, arg MoveOutParams) (MoveOutRow, error) {
-	row := q.queryRow(ctx, q.moveOutStmt, moveOut, arg.AfterID, arg.Upto)
+	row := q.db.QueryRowContext(ctx, moveOut, arg.AfterID, arg.Upto)
 	var i MoveOutRow
 	err := row.Scan(
 		&i.Count,
@@ -252,7 +252,7 @@ SELECT CAST(EXISTS (
 // PostgreSQL, bytes in its hex form and instants in its own, so that it reads them as rows of its tables.
 // MovePaused says whether everything is paused. Guard: none. Index: the primary key. Locks: none.
 func (q *Queries) MovePaused(ctx context.Context) (bool, error) {
-	row := q.queryRow(ctx, q.movePausedStmt, movePaused)
+	row := q.db.QueryRowContext(ctx, movePaused)
 	var paused bool
 	err := row.Scan(&paused)
 	return paused, err
@@ -277,7 +277,7 @@ type MoveRevokeParams struct {
 // back with one finds it stale.
 // Guard: leased, not live. Index: none, it reads all open messages, once. Locks: none.
 func (q *Queries) MoveRevoke(ctx context.Context, arg MoveRevokeParams) error {
-	_, err := q.exec(ctx, q.moveRevokeStmt, moveRevoke, arg.Now, arg.Latest)
+	_, err := q.db.ExecContext(ctx, moveRevoke, arg.Now, arg.Latest)
 	return err
 }
 
@@ -309,7 +309,7 @@ type MoveSizeRow struct {
 // many batches are open.
 // Guard: none. Index: message_key_unique and event_id_unique, read once as a whole; batch_open. Locks: none.
 func (q *Queries) MoveSize(ctx context.Context) (MoveSizeRow, error) {
-	row := q.queryRow(ctx, q.moveSizeStmt, moveSize)
+	row := q.db.QueryRowContext(ctx, moveSize)
 	var i MoveSizeRow
 	err := row.Scan(
 		&i.Total,
@@ -338,6 +338,6 @@ type MoveUnorderParams struct {
 
 // MoveUnorder removes the order leases that are over. Guard: not blocked, not live. Index: none, it reads all order leases, once. Locks: none.
 func (q *Queries) MoveUnorder(ctx context.Context, arg MoveUnorderParams) error {
-	_, err := q.exec(ctx, q.moveUnorderStmt, moveUnorder, arg.Now, arg.Latest)
+	_, err := q.db.ExecContext(ctx, moveUnorder, arg.Now, arg.Latest)
 	return err
 }

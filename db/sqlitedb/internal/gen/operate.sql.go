@@ -31,7 +31,7 @@ type AddCredentialParams struct {
 // AddCredential lets a named worker in; no row comes back when the name was given before, be it to one that is revoked.
 // Guard: the primary key. Index: credential_pkey. Locks: none beside the write lock.
 func (q *Queries) AddCredential(ctx context.Context, arg AddCredentialParams) ([]int64, error) {
-	rows, err := q.query(ctx, q.addCredentialStmt, addCredential,
+	rows, err := q.db.QueryContext(ctx, addCredential,
 		arg.Name,
 		arg.Salt,
 		arg.Hash,
@@ -75,7 +75,7 @@ type AddCredentialScopeParams struct {
 // AddCredentialScope says which consumers and tenants a named worker is let in for, each {consumer, tenant}.
 // Guard: the caller's. Index: credential_scope_pkey. Locks: none beside the write lock.
 func (q *Queries) AddCredentialScope(ctx context.Context, arg AddCredentialScopeParams) error {
-	_, err := q.exec(ctx, q.addCredentialScopeStmt, addCredentialScope, arg.Name, arg.Given)
+	_, err := q.db.ExecContext(ctx, addCredentialScope, arg.Name, arg.Given)
 	return err
 }
 
@@ -98,7 +98,7 @@ type OperateAuditParams struct {
 // OperateAudit records one act on each of the given, {id, tenant, detail}; an id of 0 is not about one message.
 // Guard: none. Index: the primary key; audit_message grows. Locks: none.
 func (q *Queries) OperateAudit(ctx context.Context, arg OperateAuditParams) error {
-	_, err := q.exec(ctx, q.operateAuditStmt, operateAudit,
+	_, err := q.db.ExecContext(ctx, operateAudit,
 		arg.Now,
 		arg.Action,
 		arg.Actor,
@@ -138,7 +138,7 @@ type OperateOpenRow struct {
 // OperateOpen returns those of the given messages that are open, or with parked those that are set aside, in the order of their ids.
 // Guard: ids, scope, open or parked. Index: the primary key. Locks: none.
 func (q *Queries) OperateOpen(ctx context.Context, arg OperateOpenParams) ([]OperateOpenRow, error) {
-	rows, err := q.query(ctx, q.operateOpenStmt, operateOpen,
+	rows, err := q.db.QueryContext(ctx, operateOpen,
 		arg.Ids,
 		arg.AllTenants,
 		arg.Scope,
@@ -181,7 +181,7 @@ type OperateRevokeParams struct {
 // OperateRevoke takes the leases of messages away. The attempts stay spent, and since nobody knows how far they came, the next lease is unsure.
 // Guard: the caller's. Index: the primary key. Locks: none.
 func (q *Queries) OperateRevoke(ctx context.Context, arg OperateRevokeParams) error {
-	_, err := q.exec(ctx, q.operateRevokeStmt, operateRevoke, arg.Ids)
+	_, err := q.db.ExecContext(ctx, operateRevoke, arg.Ids)
 	return err
 }
 
@@ -197,7 +197,7 @@ type OperateUnblockParams struct {
 
 // OperateUnblock frees the order key that a dead message holds. Guard: blocked. Index: order_lease_message. Locks: none.
 func (q *Queries) OperateUnblock(ctx context.Context, arg OperateUnblockParams) error {
-	_, err := q.exec(ctx, q.operateUnblockStmt, operateUnblock, arg.MessageID)
+	_, err := q.db.ExecContext(ctx, operateUnblock, arg.MessageID)
 	return err
 }
 
@@ -212,7 +212,7 @@ type OperateUnsettleParams struct {
 
 // OperateUnsettle removes the settlements of messages that come back or go for good. Guard: the caller's. Index: the primary key. Locks: none.
 func (q *Queries) OperateUnsettle(ctx context.Context, arg OperateUnsettleParams) error {
-	_, err := q.exec(ctx, q.operateUnsettleStmt, operateUnsettle, arg.Ids)
+	_, err := q.db.ExecContext(ctx, operateUnsettle, arg.Ids)
 	return err
 }
 
@@ -240,7 +240,7 @@ type PauseLaneParams struct {
 // PauseLane stops the lanes it names (each name may be the wildcard '*') until ResumeLane of the same four names.
 // Guard: the scope of a wildcard is the caller's to check. Index: the primary key. Locks: none.
 func (q *Queries) PauseLane(ctx context.Context, arg PauseLaneParams) error {
-	_, err := q.exec(ctx, q.pauseLaneStmt, pauseLane,
+	_, err := q.db.ExecContext(ctx, pauseLane,
 		arg.Consumer,
 		arg.Target,
 		arg.Kind,
@@ -285,7 +285,7 @@ type ReleaseWorkerSeeRow struct {
 // ReleaseWorkerSee looks at the open messages above after_id, at most examine of them, and says of each whether the named worker has it.
 // Guard: worker name, scope, leased. Index: the primary key, worker_name. Locks: none.
 func (q *Queries) ReleaseWorkerSee(ctx context.Context, arg ReleaseWorkerSeeParams) ([]ReleaseWorkerSeeRow, error) {
-	rows, err := q.query(ctx, q.releaseWorkerSeeStmt, releaseWorkerSee,
+	rows, err := q.db.QueryContext(ctx, releaseWorkerSee,
 		arg.Worker,
 		arg.AllTenants,
 		arg.Scope,
@@ -339,7 +339,7 @@ type ReplayDeadEnqueueParams struct {
 // possible, for which attempts saturate below the table's bound. One that died without anybody's word about its last lease comes back unsure.
 // Guard: the caller's. Index: the primary keys; queue_due and queue_order grow. Locks: none.
 func (q *Queries) ReplayDeadEnqueue(ctx context.Context, arg ReplayDeadEnqueueParams) error {
-	_, err := q.exec(ctx, q.replayDeadEnqueueStmt, replayDeadEnqueue, arg.Now, arg.Reset, arg.Ids)
+	_, err := q.db.ExecContext(ctx, replayDeadEnqueue, arg.Now, arg.Reset, arg.Ids)
 	return err
 }
 
@@ -368,7 +368,7 @@ type ReplayDeadPickRow struct {
 // ReplayDeadPick returns those of the given messages that are dead, in the order of their ids.
 // Guard: ids, scope, outcome dead. Index: the primary keys. Locks: none.
 func (q *Queries) ReplayDeadPick(ctx context.Context, arg ReplayDeadPickParams) ([]ReplayDeadPickRow, error) {
-	rows, err := q.query(ctx, q.replayDeadPickStmt, replayDeadPick, arg.Ids, arg.AllTenants, arg.Scope)
+	rows, err := q.db.QueryContext(ctx, replayDeadPick, arg.Ids, arg.AllTenants, arg.Scope)
 	if err != nil {
 		return nil, err
 	}
@@ -411,7 +411,7 @@ type ResolveRetryAgainParams struct {
 // ResolveRetryAgain lets parked messages run again: at once due, their age starting anew, one more lease always possible. They stay unsure.
 // Guard: the caller's. Index: the primary keys; queue_due and queue_parked change. Locks: none.
 func (q *Queries) ResolveRetryAgain(ctx context.Context, arg ResolveRetryAgainParams) error {
-	_, err := q.exec(ctx, q.resolveRetryAgainStmt, resolveRetryAgain, arg.Now, arg.Ids)
+	_, err := q.db.ExecContext(ctx, resolveRetryAgain, arg.Now, arg.Ids)
 	return err
 }
 
@@ -434,7 +434,7 @@ type ResumeLaneParams struct {
 // ResumeLane lifts the pause of exactly these four names; no row comes back when there was none.
 // Guard: exact names. Index: the primary key. Locks: none.
 func (q *Queries) ResumeLane(ctx context.Context, arg ResumeLaneParams) ([]int64, error) {
-	rows, err := q.query(ctx, q.resumeLaneStmt, resumeLane,
+	rows, err := q.db.QueryContext(ctx, resumeLane,
 		arg.Consumer,
 		arg.Target,
 		arg.Kind,
@@ -479,7 +479,7 @@ type RevokeCredentialParams struct {
 // RevokeCredential shuts a named worker out; no row comes back when there is none that is let in.
 // Guard: exact name, not revoked. Index: credential_pkey. Locks: none beside the write lock.
 func (q *Queries) RevokeCredential(ctx context.Context, arg RevokeCredentialParams) ([]int64, error) {
-	rows, err := q.query(ctx, q.revokeCredentialStmt, revokeCredential,
+	rows, err := q.db.QueryContext(ctx, revokeCredential,
 		arg.Now,
 		arg.Actor,
 		arg.Reason,
@@ -526,7 +526,7 @@ type UnblockKeyParams struct {
 // UnblockKey frees an order key that a dead message holds; no row comes back when it was not blocked.
 // Guard: exact key, blocked. Index: the primary key. Locks: none.
 func (q *Queries) UnblockKey(ctx context.Context, arg UnblockKeyParams) ([]int64, error) {
-	rows, err := q.query(ctx, q.unblockKeyStmt, unblockKey,
+	rows, err := q.db.QueryContext(ctx, unblockKey,
 		arg.Consumer,
 		arg.Target,
 		arg.Tenant,

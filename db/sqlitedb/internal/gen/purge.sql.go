@@ -40,7 +40,7 @@ type ExpireUnleasedSeeRow struct {
 // cut-off: its expiry and the grace.
 // Guard: scope, pending, never leased (epoch 0), expires_at not after the cut-off. Index: the primary key. Locks: none.
 func (q *Queries) ExpireUnleasedSee(ctx context.Context, arg ExpireUnleasedSeeParams) ([]ExpireUnleasedSeeRow, error) {
-	rows, err := q.query(ctx, q.expireUnleasedSeeStmt, expireUnleasedSee,
+	rows, err := q.db.QueryContext(ctx, expireUnleasedSee,
 		arg.Cutoff,
 		arg.AllTenants,
 		arg.Scope,
@@ -79,7 +79,7 @@ type PurgeAuditEraseParams struct {
 
 // PurgeAuditErase forgets operators' acts. Guard: the caller's. Index: the primary key. Locks: none.
 func (q *Queries) PurgeAuditErase(ctx context.Context, arg PurgeAuditEraseParams) error {
-	_, err := q.exec(ctx, q.purgeAuditEraseStmt, purgeAuditErase, arg.Ids)
+	_, err := q.db.ExecContext(ctx, purgeAuditErase, arg.Ids)
 	return err
 }
 
@@ -113,7 +113,7 @@ type PurgeAuditSeeRow struct {
 // PurgeAuditSee looks at operators' acts above after_id, at most max_rows of them, and says of each whether it was before the cut-off.
 // Guard: scope, strictly older than the cut-off. Index: the primary key. Locks: none.
 func (q *Queries) PurgeAuditSee(ctx context.Context, arg PurgeAuditSeeParams) ([]PurgeAuditSeeRow, error) {
-	rows, err := q.query(ctx, q.purgeAuditSeeStmt, purgeAuditSee,
+	rows, err := q.db.QueryContext(ctx, purgeAuditSee,
 		arg.Cutoff,
 		arg.AllTenants,
 		arg.Scope,
@@ -152,7 +152,7 @@ type PurgeBatchesEraseParams struct {
 
 // PurgeBatchesErase removes a batch. Guard: the caller's. Index: the primary key. Locks: none.
 func (q *Queries) PurgeBatchesErase(ctx context.Context, arg PurgeBatchesEraseParams) error {
-	_, err := q.exec(ctx, q.purgeBatchesEraseStmt, purgeBatchesErase, arg.ID)
+	_, err := q.db.ExecContext(ctx, purgeBatchesErase, arg.ID)
 	return err
 }
 
@@ -174,7 +174,7 @@ type PurgeBatchesPickParams struct {
 // PurgeBatchesPick picks the batch that was completed first, before the cut-off.
 // Guard: scope, completed, strictly older than the cut-off. Index: batch_completed. Locks: none.
 func (q *Queries) PurgeBatchesPick(ctx context.Context, arg PurgeBatchesPickParams) ([]int64, error) {
-	rows, err := q.query(ctx, q.purgeBatchesPickStmt, purgeBatchesPick, arg.Cutoff, arg.AllTenants, arg.Scope)
+	rows, err := q.db.QueryContext(ctx, purgeBatchesPick, arg.Cutoff, arg.AllTenants, arg.Scope)
 	if err != nil {
 		return nil, err
 	}
@@ -215,7 +215,7 @@ type PurgeBatchesRowsParams struct {
 
 // PurgeBatchesRows removes the first rows of a batch. Guard: the caller's. Index: the primary key. Locks: none.
 func (q *Queries) PurgeBatchesRows(ctx context.Context, arg PurgeBatchesRowsParams) ([]int64, error) {
-	rows, err := q.query(ctx, q.purgeBatchesRowsStmt, purgeBatchesRows, arg.BatchID, arg.MaxRows)
+	rows, err := q.db.QueryContext(ctx, purgeBatchesRows, arg.BatchID, arg.MaxRows)
 	if err != nil {
 		return nil, err
 	}
@@ -250,7 +250,7 @@ type PurgeClaimsEraseParams struct {
 
 // PurgeClaimsErase removes one claim. Guard: the caller's. Index: claim_pkey. Locks: none.
 func (q *Queries) PurgeClaimsErase(ctx context.Context, arg PurgeClaimsEraseParams) error {
-	_, err := q.exec(ctx, q.purgeClaimsEraseStmt, purgeClaimsErase, arg.Tenant, arg.Scope, arg.Key)
+	_, err := q.db.ExecContext(ctx, purgeClaimsErase, arg.Tenant, arg.Scope, arg.Key)
 	return err
 }
 
@@ -300,7 +300,7 @@ type PurgeClaimsSeeRow struct {
 // whose key is that of package events, is open, or dead and may be replayed. The pluses are those of PurgeUndeliveredSee.
 // Guard: scope, not held, strictly older than the cut-off, message. Index: claim_over, message_key_unique, the primary key. Locks: none.
 func (q *Queries) PurgeClaimsSee(ctx context.Context, arg PurgeClaimsSeeParams) ([]PurgeClaimsSeeRow, error) {
-	rows, err := q.query(ctx, q.purgeClaimsSeeStmt, purgeClaimsSee,
+	rows, err := q.db.QueryContext(ctx, purgeClaimsSee,
 		arg.AllTenants,
 		arg.Tenants,
 		arg.Cutoff,
@@ -348,7 +348,7 @@ type PurgeEventsEraseParams struct {
 
 // PurgeEventsErase removes the events up to a position. Guard: the caller's. Index: the primary key. Locks: none.
 func (q *Queries) PurgeEventsErase(ctx context.Context, arg PurgeEventsEraseParams) error {
-	_, err := q.exec(ctx, q.purgeEventsEraseStmt, purgeEventsErase, arg.Position)
+	_, err := q.db.ExecContext(ctx, purgeEventsErase, arg.Position)
 	return err
 }
 
@@ -367,7 +367,7 @@ type PurgeEventsMarkParams struct {
 
 // PurgeEventsMark tells which was the last event removed. Guard: none, it is one row. Index: the primary key. Locks: none.
 func (q *Queries) PurgeEventsMark(ctx context.Context, arg PurgeEventsMarkParams) error {
-	_, err := q.exec(ctx, q.purgeEventsMarkStmt, purgeEventsMark, arg.Position, arg.Digest)
+	_, err := q.db.ExecContext(ctx, purgeEventsMark, arg.Position, arg.Digest)
 	return err
 }
 
@@ -403,7 +403,7 @@ type PurgeEventsSeeRow struct {
 // further than every named reader came (with force: whatever they did).
 // Guard: strictly older than the cut-off, readers. Index: the primary keys; all readers, which are few. Locks: none.
 func (q *Queries) PurgeEventsSee(ctx context.Context, arg PurgeEventsSeeParams) ([]PurgeEventsSeeRow, error) {
-	rows, err := q.query(ctx, q.purgeEventsSeeStmt, purgeEventsSee, arg.Cutoff, arg.Force, arg.MaxRows)
+	rows, err := q.db.QueryContext(ctx, purgeEventsSee, arg.Cutoff, arg.Force, arg.MaxRows)
 	if err != nil {
 		return nil, err
 	}
@@ -475,7 +475,7 @@ type PurgeSeeRow struct {
 // cut-off of its outcome (0 = none, for what is kept).
 // Guard: scope, strictly older than the cut-off. Index: the primary keys. Locks: none.
 func (q *Queries) PurgeSee(ctx context.Context, arg PurgeSeeParams) ([]PurgeSeeRow, error) {
-	rows, err := q.query(ctx, q.purgeSeeStmt, purgeSee,
+	rows, err := q.db.QueryContext(ctx, purgeSee,
 		arg.Delivered,
 		arg.Dead,
 		arg.Cancelled,
@@ -548,7 +548,7 @@ type PurgeUndeliveredSeeRow struct {
 // collation: without both SQLite would seek by the instant alone and read again what was settled at that very one.
 // Guard: scope, outcome, strictly older than the cut-off. Index: settlement_undelivered, the primary key. Locks: none.
 func (q *Queries) PurgeUndeliveredSee(ctx context.Context, arg PurgeUndeliveredSeeParams) ([]PurgeUndeliveredSeeRow, error) {
-	rows, err := q.query(ctx, q.purgeUndeliveredSeeStmt, purgeUndeliveredSee,
+	rows, err := q.db.QueryContext(ctx, purgeUndeliveredSee,
 		arg.AllTenants,
 		arg.Scope,
 		arg.Outcome,
@@ -598,7 +598,7 @@ type PurgeWorkersParams struct {
 // PurgeWorkers forgets senders not seen since the cut-off; a lease they still hold runs out by itself.
 // Guard: last seen before the cut-off. Index: the primary key (the table is small). Locks: none.
 func (q *Queries) PurgeWorkers(ctx context.Context, arg PurgeWorkersParams) ([]int64, error) {
-	rows, err := q.query(ctx, q.purgeWorkersStmt, purgeWorkers, arg.Cutoff, arg.MaxRows)
+	rows, err := q.db.QueryContext(ctx, purgeWorkers, arg.Cutoff, arg.MaxRows)
 	if err != nil {
 		return nil, err
 	}

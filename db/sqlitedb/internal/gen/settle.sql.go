@@ -53,7 +53,7 @@ type FindFatesRow struct {
 // change. state is the outcome of a settled message, else pending, leased or parked; an id that does not come back is unknown in this scope.
 // Guard: scope. Index: the primary keys. Locks: none.
 func (q *Queries) FindFates(ctx context.Context, arg FindFatesParams) ([]FindFatesRow, error) {
-	rows, err := q.query(ctx, q.findFatesStmt, findFates,
+	rows, err := q.db.QueryContext(ctx, findFates,
 		arg.Now,
 		arg.Ids,
 		arg.AllTenants,
@@ -110,7 +110,7 @@ type SettleAgainParams struct {
 
 // SettleAgain frees one message for another attempt at due_at. Guard: the caller's. Index: the primary key; queue_due changes. Locks: none.
 func (q *Queries) SettleAgain(ctx context.Context, arg SettleAgainParams) error {
-	_, err := q.exec(ctx, q.settleAgainStmt, settleAgain,
+	_, err := q.db.ExecContext(ctx, settleAgain,
 		arg.DueAt,
 		arg.Attempt,
 		arg.Unsure,
@@ -133,7 +133,7 @@ type SettleBlockParams struct {
 // SettleBlock leaves the order key of a dead message blocked until it is replayed or purged, or the key is unblocked.
 // Guard: the caller's. Index: order_lease_message. Locks: none.
 func (q *Queries) SettleBlock(ctx context.Context, arg SettleBlockParams) error {
-	_, err := q.exec(ctx, q.settleBlockStmt, settleBlock, arg.MessageID)
+	_, err := q.db.ExecContext(ctx, settleBlock, arg.MessageID)
 	return err
 }
 
@@ -148,7 +148,7 @@ type SettleDequeueParams struct {
 
 // SettleDequeue removes messages from the queue. Guard: the caller's. Index: the primary key. Locks: none.
 func (q *Queries) SettleDequeue(ctx context.Context, arg SettleDequeueParams) error {
-	_, err := q.exec(ctx, q.settleDequeueStmt, settleDequeue, arg.Ids)
+	_, err := q.db.ExecContext(ctx, settleDequeue, arg.Ids)
 	return err
 }
 
@@ -163,7 +163,7 @@ type SettleEraseParams struct {
 
 // SettleErase removes messages, envelope included: their keys are free again. Guard: the caller's. Index: the primary key. Locks: none.
 func (q *Queries) SettleErase(ctx context.Context, arg SettleEraseParams) error {
-	_, err := q.exec(ctx, q.settleEraseStmt, settleErase, arg.Ids)
+	_, err := q.db.ExecContext(ctx, settleErase, arg.Ids)
 	return err
 }
 
@@ -209,7 +209,7 @@ type SettleFenceRow struct {
 // accept_late takes a lease that is. place is the caller's number for the message. A token of zeros is nobody's.
 // Guard: id, token, consumer, target, scope, lease. Index: the primary key. Locks: none.
 func (q *Queries) SettleFence(ctx context.Context, arg SettleFenceParams) ([]SettleFenceRow, error) {
-	rows, err := q.query(ctx, q.settleFenceStmt, settleFence,
+	rows, err := q.db.QueryContext(ctx, settleFence,
 		arg.Given,
 		arg.Consumer,
 		arg.Target,
@@ -265,7 +265,7 @@ type SettleParkParams struct {
 // SettlePark sets one message aside: no lease takes it until an operator resolves it.
 // Guard: the caller's. Index: the primary key; queue_due and queue_parked change. Locks: none.
 func (q *Queries) SettlePark(ctx context.Context, arg SettleParkParams) error {
-	_, err := q.exec(ctx, q.settleParkStmt, settlePark, arg.LastError, arg.MessageID)
+	_, err := q.db.ExecContext(ctx, settlePark, arg.LastError, arg.MessageID)
 	return err
 }
 
@@ -287,7 +287,7 @@ type SettleRecordParams struct {
 // SettleRecord writes the settlements of messages that are still in the queue, each {id, cause, reason, result}.
 // Guard: the caller's. Index: the primary keys. Locks: none.
 func (q *Queries) SettleRecord(ctx context.Context, arg SettleRecordParams) error {
-	_, err := q.exec(ctx, q.settleRecordStmt, settleRecord, arg.Outcome, arg.Now, arg.Given)
+	_, err := q.db.ExecContext(ctx, settleRecord, arg.Outcome, arg.Now, arg.Given)
 	return err
 }
 
@@ -304,6 +304,6 @@ type SettleUnorderParams struct {
 // SettleUnorder ends the order lease of a message: one at a time, since of a list SQLite would rather read the whole table when it has been told that
 // it is small. Guard: not blocked. Index: order_lease_message. Locks: none.
 func (q *Queries) SettleUnorder(ctx context.Context, arg SettleUnorderParams) error {
-	_, err := q.exec(ctx, q.settleUnorderStmt, settleUnorder, arg.MessageID)
+	_, err := q.db.ExecContext(ctx, settleUnorder, arg.MessageID)
 	return err
 }

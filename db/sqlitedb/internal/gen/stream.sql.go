@@ -16,7 +16,7 @@ FROM outbox_incarnation AS i
 
 // AdoptStream returns the incarnation of the stream, which is always the file's own. Guard: none. Index: none, it is one row. Locks: none.
 func (q *Queries) AdoptStream(ctx context.Context) ([]string, error) {
-	rows, err := q.query(ctx, q.adoptStreamStmt, adoptStream)
+	rows, err := q.db.QueryContext(ctx, adoptStream)
 	if err != nil {
 		return nil, err
 	}
@@ -66,7 +66,7 @@ type FindReadersRow struct {
 // FindReaders lists the named readers and where they stand, in the order of their names: those named, or all after a name.
 // Guard: names. Index: the primary key. Locks: none.
 func (q *Queries) FindReaders(ctx context.Context, arg FindReadersParams) ([]FindReadersRow, error) {
-	rows, err := q.query(ctx, q.findReadersStmt, findReaders,
+	rows, err := q.db.QueryContext(ctx, findReaders,
 		arg.AllNames,
 		arg.Names,
 		arg.AfterName,
@@ -120,7 +120,7 @@ type ReadEndRow struct {
 // ReadEnd gives the place after which nothing is to be read yet.
 // Guard: none: a place. Index: the primary keys. Locks: none.
 func (q *Queries) ReadEnd(ctx context.Context) ([]ReadEndRow, error) {
-	rows, err := q.query(ctx, q.readEndStmt, readEnd)
+	rows, err := q.db.QueryContext(ctx, readEnd)
 	if err != nil {
 		return nil, err
 	}
@@ -170,7 +170,7 @@ type ReadEventsParams struct {
 // ReadEvents returns the events of the scope, types and streams (no types or streams: all) after a position up to the bound.
 // Guard: scope. Index: the primary key. Locks: none.
 func (q *Queries) ReadEvents(ctx context.Context, arg ReadEventsParams) ([]OutboxEvent, error) {
-	rows, err := q.query(ctx, q.readEventsStmt, readEvents,
+	rows, err := q.db.QueryContext(ctx, readEvents,
 		arg.AfterPosition,
 		arg.Bound,
 		arg.AllTenants,
@@ -265,7 +265,7 @@ type ReadEventsBoundRow struct {
 // not fit max_rows, or starts beyond max_bytes of payload, or else at the last of the examine events after a position; no row when there is none.
 // Guard: scope. Index: the primary key. Locks: none.
 func (q *Queries) ReadEventsBound(ctx context.Context, arg ReadEventsBoundParams) ([]ReadEventsBoundRow, error) {
-	rows, err := q.query(ctx, q.readEventsBoundStmt, readEventsBound,
+	rows, err := q.db.QueryContext(ctx, readEventsBound,
 		arg.AfterPosition,
 		arg.Examine,
 		arg.AllTenants,
@@ -337,7 +337,7 @@ type ReadEventsFromRow struct {
 // incarnation, 2 what followed it was purged), with the incarnation. An empty incarnation is the place before the oldest event there is.
 // Guard: incarnation. Index: the primary keys. Locks: none.
 func (q *Queries) ReadEventsFrom(ctx context.Context, arg ReadEventsFromParams) ([]ReadEventsFromRow, error) {
-	rows, err := q.query(ctx, q.readEventsFromStmt, readEventsFrom,
+	rows, err := q.db.QueryContext(ctx, readEventsFrom,
 		arg.Incarnation,
 		arg.AfterTransactionID,
 		arg.AfterPosition,
@@ -385,7 +385,7 @@ type ReadSourceParams struct {
 
 // ReadSource reads one event by all that names it. Guard: position, id and tenant. Index: the primary key. Locks: none.
 func (q *Queries) ReadSource(ctx context.Context, arg ReadSourceParams) ([]OutboxEvent, error) {
-	rows, err := q.query(ctx, q.readSourceStmt, readSource, arg.Position, arg.EventID, arg.Tenant)
+	rows, err := q.db.QueryContext(ctx, readSource, arg.Position, arg.EventID, arg.Tenant)
 	if err != nil {
 		return nil, err
 	}
@@ -431,7 +431,7 @@ type RemoveReaderParams struct {
 // RemoveReader forgets a named reader, so that retention waits for it no longer.
 // Guard: exact name. Index: the primary key. Locks: none.
 func (q *Queries) RemoveReader(ctx context.Context, arg RemoveReaderParams) ([]string, error) {
-	rows, err := q.query(ctx, q.removeReaderStmt, removeReader, arg.Name)
+	rows, err := q.db.QueryContext(ctx, removeReader, arg.Name)
 	if err != nil {
 		return nil, err
 	}

@@ -23,7 +23,7 @@ WHERE false
 // BecomeWriter takes the write lock before anything is read, also in a transaction that was begun as a reader; it changes nothing.
 // Guard: none. Index: none. Locks: the file's one write lock, which every other writer waits for.
 func (q *Queries) BecomeWriter(ctx context.Context) error {
-	_, err := q.exec(ctx, q.becomeWriterStmt, becomeWriter)
+	_, err := q.db.ExecContext(ctx, becomeWriter)
 	return err
 }
 
@@ -51,7 +51,7 @@ type FindCredentialRow struct {
 // FindCredential reads what a named worker is verified by, a row for each consumer and tenant that it is let in for; none comes back for a name
 // that nobody has. Guard: exact name. Index: credential_pkey, credential_scope_pkey. Locks: none.
 func (q *Queries) FindCredential(ctx context.Context, arg FindCredentialParams) ([]FindCredentialRow, error) {
-	rows, err := q.query(ctx, q.findCredentialStmt, findCredential, arg.Name)
+	rows, err := q.db.QueryContext(ctx, findCredential, arg.Name)
 	if err != nil {
 		return nil, err
 	}
@@ -87,7 +87,7 @@ SELECT CAST(ROUND(unixepoch('subsec') * 1000) AS INTEGER) * 1000 AS now
 // ReadClock reads the clock once an operation, in microseconds and to the millisecond, which is what SQLite has.
 // Guard: none. Index: none. Locks: none.
 func (q *Queries) ReadClock(ctx context.Context) (int64, error) {
-	row := q.queryRow(ctx, q.readClockStmt, readClock)
+	row := q.db.QueryRowContext(ctx, readClock)
 	var now int64
 	err := row.Scan(&now)
 	return now, err
@@ -101,7 +101,7 @@ WHERE v.is_applied
 
 // ReadVersion reads the newest applied migration. Guard: none. Index: none, the table has a row a migration. Locks: none.
 func (q *Queries) ReadVersion(ctx context.Context) ([]int64, error) {
-	rows, err := q.query(ctx, q.readVersionStmt, readVersion)
+	rows, err := q.db.QueryContext(ctx, readVersion)
 	if err != nil {
 		return nil, err
 	}
@@ -137,7 +137,7 @@ type RegisterWorkerParams struct {
 
 // RegisterWorker records a running sender; its id stands in the leases it takes. Guard: none. Index: the primary key. Locks: none.
 func (q *Queries) RegisterWorker(ctx context.Context, arg RegisterWorkerParams) ([]int64, error) {
-	rows, err := q.query(ctx, q.registerWorkerStmt, registerWorker, arg.Name, arg.Host, arg.Now)
+	rows, err := q.db.QueryContext(ctx, registerWorker, arg.Name, arg.Host, arg.Now)
 	if err != nil {
 		return nil, err
 	}
@@ -174,7 +174,7 @@ type TouchWorkerParams struct {
 // TouchWorker says that a sender is alive; no row comes back when its record was purged, and it registers anew.
 // Guard: id. Index: the primary key. Locks: none.
 func (q *Queries) TouchWorker(ctx context.Context, arg TouchWorkerParams) ([]int64, error) {
-	rows, err := q.query(ctx, q.touchWorkerStmt, touchWorker, arg.Now, arg.ID)
+	rows, err := q.db.QueryContext(ctx, touchWorker, arg.Now, arg.ID)
 	if err != nil {
 		return nil, err
 	}
