@@ -39,6 +39,16 @@ type Streamer interface {
 	Stream(ctx context.Context, producers int, span time.Duration) (messages int, err error)
 }
 
+// A Pacer performs messages as they come.
+type Pacer interface {
+	Contender
+	// Fill as a Drainer's.
+	Fill(ctx context.Context, messages int) error
+	// Pace puts in a message at each of these times after a start, a transaction each, and gives what passed from each one's commit to the start of
+	// its handler.
+	Pace(ctx context.Context, times []time.Duration) ([]time.Duration, error)
+}
+
 // A Usage is what a piece of work took.
 type Usage struct {
 	Messages int

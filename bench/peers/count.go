@@ -7,6 +7,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/jackc/pgx/v5/pgxpool"
 	"golang.org/x/sync/errgroup"
 )
 
@@ -73,4 +74,21 @@ func stream(ctx context.Context, producers int, span time.Duration, left *countd
 	}
 	left.tick()
 	return int(number.Load()), left.wait(ctx)
+}
+
+// pools are one for who performs and one for who produces, so that neither waits for the other's connections.
+func pools(ctx context.Context, dsn string, performing, producers int) (perform, produce *pgxpool.Pool, err error) {
+	if perform, err = pgxpool.New(ctx, fmt.Sprintf("%s&pool_max_conns=%d", dsn, performing)); err != nil {
+		return nil, nil, err
+	}
+	produce, err = pgxpool.New(ctx, fmt.Sprintf("%s&pool_max_conns=%d", dsn, max(1, producers)))
+	return perform, produce, err
+}
+
+// producersPool says how many connections producers have, where there are some.
+func producersPool(producers int) string {
+	if producers == 0 {
+		return ""
+	}
+	return fmt.Sprintf(" and one of %d for producers", producers)
 }

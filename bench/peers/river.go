@@ -19,12 +19,12 @@ import (
 type River struct {
 	Producers int // in the same process, each with a connection of its own
 
-	pool *pgxpool.Pool
+	pool, producing *pgxpool.Pool
 }
 
 func (*River) Name() string { return "river" }
 func (r *River) Settings() string {
-	return fmt.Sprintf("riverpgxv5, MaxWorkers 1,000, FetchCooldown and FetchPollInterval 1 ms, filled by InsertManyFast (COPY), a pool of %d", 10+r.Producers)
+	return fmt.Sprintf("riverpgxv5, MaxWorkers 1,000, FetchCooldown and FetchPollInterval 1 ms, filled by InsertManyFast (COPY), a pool of 10%s", producersPool(r.Producers))
 }
 
 // A riverJob is one message.
@@ -35,7 +35,7 @@ type riverJob struct {
 func (riverJob) Kind() string { return "charge" }
 
 func (r *River) Open(ctx context.Context, dsn string) (err error) {
-	if r.pool, err = pgxpool.New(ctx, fmt.Sprintf("%s&pool_max_conns=%d", dsn, 10+r.Producers)); err != nil {
+	if r.pool, r.producing, err = pools(ctx, dsn, 10, r.Producers); err != nil {
 		return err
 	}
 	migrator, err := rivermigrate.New(riverpgxv5.New(r.pool), &rivermigrate.Config{Logger: slog.New(slog.DiscardHandler)})
@@ -96,7 +96,7 @@ func (r *River) Stream(ctx context.Context, producers int, span time.Duration) (
 	err = r.perform(ctx, nothing, left.tick, func(client *river.Client[pgx.Tx]) error {
 		job := riverJob{riverText}
 		messages, err = stream(ctx, producers, span, left, func(ctx context.Context, _ int64) error {
-			return pgx.BeginFunc(ctx, r.pool, func(tx pgx.Tx) error {
+			return pgx.BeginFunc(ctx, r.producing, func(tx pgx.Tx) error {
 				_, err := client.InsertTx(ctx, tx, job, nil)
 				return err
 			})
@@ -104,6 +104,21 @@ func (r *River) Stream(ctx context.Context, producers int, span time.Duration) (
 		return err
 	})
 	return messages, err
+}
+
+func (r *River) Pace(ctx context.Context, times []time.Duration) (latencies []time.Duration, err error) {
+	p := newPace(times)
+	begin := func(_ context.Context, job *river.Job[riverJob]) error { return p.begin(job.Args.Text) }
+	err = r.perform(ctx, begin, func() {}, func(client *river.Client[pgx.Tx]) error {
+		latencies, err = p.run(ctx, r.producing, func(ctx context.Context, pool stamped, number int) error {
+			return pgx.BeginFunc(ctx, pool, func(tx pgx.Tx) error {
+				_, err := client.InsertTx(ctx, tx, riverJob{numbered(number, len(riverText))}, nil)
+				return err
+			})
+		})
+		return err
+	})
+	return latencies, err
 }
 
 // perform performs messages with the worker while something is done. It counts the events that follow the completion of a job, which River records in
@@ -128,5 +143,6 @@ func (r *River) perform(ctx context.Context, work riverWork, completed func(), d
 
 func (r *River) Close(context.Context) error {
 	r.pool.Close()
+	r.producing.Close()
 	return nil
 }

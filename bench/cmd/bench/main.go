@@ -33,6 +33,7 @@ type workload struct {
 var workloads = []workload{
 	{"W1", "drain of 200,000 messages that are there already", drain},
 	{"W2", "four producers for 20 s, one message a transaction, with the sender in the same process", stream},
+	{"W3", "latency from commit to handler at 300 messages a second", pace},
 }
 
 func main() {

@@ -55,11 +55,11 @@ func invite[C contest.Contender](ctx context.Context, s *sitting, contenders ...
 			return nil, fmt.Errorf("there is no peer %q here", name)
 		}
 	}
-	for _, c := range contenders {
+	for i, c := range contenders {
 		if len(s.peers) > 0 && c.Name() != fencepost && !slices.Contains(s.peers, c.Name()) {
 			continue
 		}
-		dsn, err := s.server.Database(ctx, c.Name())
+		dsn, err := s.server.Database(ctx, fmt.Sprintf("%s %d", c.Name(), i)) // several may be one product
 		if err != nil {
 			return nil, err
 		}
