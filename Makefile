@@ -36,7 +36,7 @@ verify: ## Check generated code, format, modules, vet, staticcheck and the proje
 
 test: ## Run all tests, big data at a tenth (at most 5 minutes)
 	$(call each,test -timeout 5m ./...)
-	$(GO) test -C bench ./cmd/...
+	$(GO) test -C bench ./cmd/... ./load
 
 test-full: ## Run all tests at their full sizes
 	$(call each,test -count=1 -timeout 60m ./...,FENCEPOST_FULL=1)

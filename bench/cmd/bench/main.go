@@ -34,6 +34,18 @@ var workloads = []workload{
 	{"W1", "drain of 200,000 messages that are there already", drain},
 	{"W2", "four producers for 20 s, one message a transaction, with the sender in the same process", stream},
 	{"W3", "latency from commit to handler at 300 messages a second", pace},
+	{"W4", "drain of 300,000 while another session holds an old snapshot", snapshot},
+	{"W5", "drain of 100,000 beside 1,000,000 deferred and 5,000,000 delivered messages", beside},
+	{"W6", "leases at a backlog of 10,000 to 10,000,000", backlog},
+	{"W7", "fairness and cost with 1, 100 and 10,000 tenants", tenants},
+	{"W8", "drain by 1, 2, 4 and 8 processes", processes},
+	{"W9", "drain of payloads of 1, 10 and 60 KiB", payloads},
+	{"W10", "drain with batches of 1 to 2,000", batches},
+	{"W11", "leases while a janitor removes 1,000,000 messages", purge},
+	{"W12", "memory of a sender's process", memory},
+	{"W13", "drain through pgx, lib/pq, pgx's database/sql driver, and on SQLite", drivers},
+	{"W14", "twenty consumers of one process with nothing to do", idle},
+	{"W15", "one hot order key and 1,000 warm ones", orderKeys},
 }
 
 func main() {
@@ -46,6 +58,9 @@ func main() {
 }
 
 func run(ctx context.Context, args []string) (err error) {
+	if is, err := child(ctx, args); is {
+		return err
+	}
 	chosen, o, err := parse(args)
 	if err != nil {
 		return err

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"math"
 	"os"
+	"runtime"
 	"slices"
 	"time"
 
@@ -103,11 +104,15 @@ func (s *sitting) measured(ctx context.Context, work func() (messages int, err e
 	if err := s.server.Settle(ctx); err != nil {
 		return nil, err
 	}
+	var before, after runtime.MemStats
+	runtime.ReadMemStats(&before)
 	u, err := s.server.Measure(ctx, work)
+	runtime.ReadMemStats(&after)
 	return []figure{
 		{"rate", u.Rate()},
 		{"client_cpu_us", u.Micros(u.Client)},
 		{"server_cpu_us", u.Micros(u.Server)},
 		{"wal_bytes", float64(u.WAL) / float64(u.Messages)},
+		{"client_allocs_per_message", float64(after.Mallocs-before.Mallocs) / float64(u.Messages)}, // of this process
 	}, err
 }
