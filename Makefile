@@ -5,6 +5,7 @@ GO           ?= go
 FUZZTIME     ?= 20s
 EFFECTS      ?= 2000
 RAPID_CHECKS ?= 100
+BASE         ?= origin/main
 
 SQLC        := CGO_ENABLED=0 $(GO) tool -modfile=tools/go.mod sqlc
 MODULES     := $(dir $(wildcard go.mod tools/go.mod bench/go.mod proof/go.mod publish/*/go.mod))
@@ -14,7 +15,7 @@ TESTED      := ./ $(filter publish/%,$(MODULES))
 each = @for module in $(TESTED); do echo "go -C $$module $(1)"; $(2) $(GO) -C $$module $(1) || exit 1; done
 
 .DEFAULT_GOAL := help
-.PHONY: help generate freeze verify test test-full race property fuzz bench bench-docs demo demo-postgres ci
+.PHONY: help generate freeze verify test test-full race property fuzz bench bench-check bench-docs demo demo-postgres ci
 
 help: ## Show this help
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -58,6 +59,9 @@ fuzz: ## Run each fuzz target for FUZZTIME (20s)
 bench: ## Run the benchmarks
 	$(GO) test -C bench -run '^$$' -bench . ./...
 	$(GO) test -run '^$$' -bench . ./db/sqlitedb
+
+bench-check: ## Compare the speed with that of a commit, and fail where it has become worse (BASE=origin/main)
+	$(GO) -C bench run ./cmd/check $(BASE)
 
 bench-docs: ## Draw the plots and write the tables of docs/benchmarks.md from the runs of bench/results
 	$(GO) -C bench run ./cmd/docs
