@@ -1,6 +1,7 @@
 package peers
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -17,14 +18,21 @@ import (
 
 // River is github.com/riverqueue/river.
 type River struct {
-	Producers int // in the same process, each with a connection of its own
+	Producers      int           // in the same process, each with a connection of its own
+	Cooldown, Poll time.Duration // between fetches while there is work, and while there is none; the least, 1 ms, where nothing is said
 
 	pool, producing *pgxpool.Pool
 }
 
 func (*River) Name() string { return "river" }
 func (r *River) Settings() string {
-	return fmt.Sprintf("riverpgxv5, MaxWorkers 1,000, FetchCooldown and FetchPollInterval 1 ms, filled by InsertManyFast (COPY), a pool of 10%s", producersPool(r.Producers))
+	cooldown, poll := r.fetches()
+	return fmt.Sprintf("riverpgxv5, MaxWorkers 1,000, FetchCooldown %v, FetchPollInterval %v, filled by InsertManyFast (COPY), a pool of 10%s",
+		cooldown, poll, producersPool(r.Producers))
+}
+
+func (r *River) fetches() (cooldown, poll time.Duration) {
+	return cmp.Or(r.Cooldown, time.Millisecond), cmp.Or(r.Poll, time.Millisecond)
 }
 
 // A riverJob is one message.
@@ -57,11 +65,12 @@ func nothing(context.Context, *river.Job[riverJob]) error { return nil }
 func (r *River) client(work riverWork) (*river.Client[pgx.Tx], error) {
 	workers := river.NewWorkers()
 	river.AddWorker(workers, river.WorkFunc(work))
+	cooldown, poll := r.fetches()
 	return river.NewClient(riverpgxv5.New(r.pool), &river.Config{
 		Queues:            map[string]river.QueueConfig{river.QueueDefault: {MaxWorkers: 1_000}},
 		Workers:           workers,
-		FetchCooldown:     time.Millisecond,
-		FetchPollInterval: time.Millisecond,
+		FetchCooldown:     cooldown,
+		FetchPollInterval: poll,
 		Logger:            slog.New(slog.DiscardHandler),
 	})
 }

@@ -48,6 +48,9 @@ var workloads = []workload{
 	{"W15", "one hot order key and 1,000 warm ones", orderKeys},
 }
 
+// others are whom --peers can name; each takes part in those workloads that it can do.
+var others = []string{"floor", "pgbench", "river", "watermill", "graphile", "pg-boss"}
+
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
 	defer stop()
@@ -90,7 +93,7 @@ func run(ctx context.Context, args []string) (err error) {
 func parse(args []string) (chosen []workload, o options, err error) {
 	flags := flag.NewFlagSet("bench", flag.ContinueOnError)
 	flags.Usage = func() { usage(flags) }
-	peers := flags.String("peers", "", "the contenders beside fencepost, by commas (default all)")
+	peers := flags.String("peers", "", "the contenders beside fencepost, by commas: "+strings.Join(others, ", ")+" (default all)")
 	flags.IntVar(&o.rounds, "rounds", 3, "how often each takes its turn; medians count, which are worth something from 3 on")
 	flags.Float64Var(&o.share, "share", 1, "the share of the workloads' sizes, as 0.1 for a quick look")
 	flags.BoolVar(&o.json, "json", false, "print a JSON object for each workload and contender")
@@ -110,6 +113,11 @@ func parse(args []string) (chosen []workload, o options, err error) {
 	}
 	if o.rounds < 1 || o.share <= 0 || o.share > 1 {
 		return nil, o, errors.New("--rounds must be at least 1 and --share above 0 and at most 1")
+	}
+	for _, name := range o.peers {
+		if name != fencepost && !slices.Contains(others, name) {
+			return nil, o, fmt.Errorf("there is no peer %q; see --help", name)
+		}
 	}
 	for _, name := range names {
 		if !slices.ContainsFunc(workloads, func(w workload) bool { return w.name == name }) {

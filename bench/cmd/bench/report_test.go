@@ -8,6 +8,9 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/fencepost-go/fencepost/bench/contest"
+	"github.com/fencepost-go/fencepost/bench/peers"
 )
 
 func TestMedian(t *testing.T) {
@@ -137,12 +140,20 @@ fencepost listen: fast
 	}
 }
 
+func TestOthers(t *testing.T) {
+	for _, c := range []contest.Contender{&peers.Floor{}, &peers.Pgbench{}, &peers.River{}, &peers.Watermill{}, peers.Graphile(), peers.PgBoss()} {
+		if !slices.Contains(others, c.Name()) {
+			t.Errorf("--peers knows no %s", c.Name())
+		}
+	}
+}
+
 func TestParse(t *testing.T) {
 	chosen, o, err := parse([]string{"W1", "--peers", "river,floor", "--share", "0.1", "--json"})
 	if err != nil || len(chosen) != 1 || chosen[0].name != "W1" || !slices.Equal(o.peers, []string{"river", "floor"}) || o.share != 0.1 || !o.json || o.rounds != 3 {
 		t.Errorf("got %v, %+v, %v", chosen, o, err)
 	}
-	for _, refused := range [][]string{{"W0"}, {"--share", "2"}, {"--rounds", "0"}, {"--share", "0"}} {
+	for _, refused := range [][]string{{"W0"}, {"--peers", "rivers"}, {"--share", "2"}, {"--rounds", "0"}, {"--share", "0"}} {
 		if _, _, err := parse(refused); err == nil {
 			t.Errorf("%v is accepted", refused)
 		}
