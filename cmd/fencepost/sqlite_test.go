@@ -34,15 +34,21 @@ func TestReportsNameTheFile(t *testing.T) {
 // Every command works on a file of SQLite as its examples say.
 func TestExamplesOnSQLite(t *testing.T) {
 	t.Parallel()
+	f := newExampleFile(t)
+	f.on.close()
+	content, err := os.ReadFile(strings.TrimPrefix(f.dsn, filePrefix))
+	if err != nil {
+		t.Fatal(err)
+	}
 	for _, cmd := range allCommands() {
 		if cmd.Flags().Lookup("dsn") == nil || cmd.Name() == "demo" {
 			continue
 		}
 		t.Run(cmd.CommandPath(), func(t *testing.T) {
 			t.Parallel()
-			f := newExampleFile(t)
+			dsn := filePrefix + inputFile(t, string(content))
 			for _, line := range exampleLine.FindAllStringSubmatch(cmd.Example, -1) {
-				tryExample(t, cmd, f.dsn, line[1], line[2])
+				tryExample(t, cmd, dsn, line[1], line[2])
 			}
 		})
 	}

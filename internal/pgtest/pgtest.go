@@ -22,6 +22,7 @@ import (
 	"fmt"
 	"net/url"
 	"os"
+	"strings"
 	"testing"
 	"time"
 
@@ -141,6 +142,16 @@ func Alone(t testing.TB) string {
 		t.Fatal("pgtest: ", err)
 	}
 	return cluster.DSN()
+}
+
+// Copy is New with what the database of the URL holds, which nobody may be connected to by now.
+func Copy(t testing.TB, dsn string) string {
+	t.Helper()
+	u, err := url.Parse(dsn)
+	if err != nil {
+		t.Fatal("pgtest: ", err)
+	}
+	return create(t, strings.TrimPrefix(u.Path, "/"))
 }
 
 func create(t testing.TB, template string) string {
