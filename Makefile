@@ -5,6 +5,8 @@ GO           ?= go
 FUZZTIME     ?= 20s
 EFFECTS      ?= 2000
 RAPID_CHECKS ?= 100
+WORKLOADS    ?= W1 W2 W3
+SHARE        ?= 0.1
 BASE         ?= origin/main
 
 SQLC        := CGO_ENABLED=0 $(GO) tool -modfile=tools/go.mod sqlc
@@ -15,7 +17,7 @@ TESTED      := ./ $(filter publish/%,$(MODULES))
 each = @for module in $(TESTED); do echo "go -C $$module $(1)"; $(2) $(GO) -C $$module $(1) || exit 1; done
 
 .DEFAULT_GOAL := help
-.PHONY: help generate freeze verify test test-full race property fuzz bench bench-check bench-docs demo demo-postgres ci
+.PHONY: help generate freeze verify test test-full race property fuzz bench bench-drivers bench-check bench-docs demo demo-postgres ci
 
 help: ## Show this help
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -37,7 +39,7 @@ verify: ## Check generated code, format, modules, vet, staticcheck and the proje
 
 test: ## Run all tests, big data at a tenth (at most 5 minutes)
 	$(call each,test -timeout 5m ./...)
-	$(GO) test -C bench ./cmd/... ./load
+	$(GO) test -C bench ./cmd/... ./floor ./load ./peers
 
 test-full: ## Run all tests at their full sizes
 	$(call each,test -count=1 -timeout 60m ./...,FENCEPOST_FULL=1)
@@ -56,8 +58,11 @@ fuzz: ## Run each fuzz target for FUZZTIME (20s)
 		$(GO) test -run '^$$' -fuzz "^$$target\$$" -fuzztime $(FUZZTIME) "$$dir" || exit 1; \
 	done
 
-bench: ## Run the benchmarks
-	$(GO) test -C bench -run '^$$' -bench . ./...
+bench: ## Run workloads beside other products, at a tenth of their sizes (WORKLOADS="W1 W2 W3" SHARE=0.1; WORKLOADS= for all)
+	$(GO) -C bench run ./cmd/bench $(WORKLOADS) --share $(SHARE)
+
+bench-drivers: ## Run the Go benchmarks of the drivers, against the floor
+	$(GO) test -C bench -run '^$$' -bench . .
 	$(GO) test -run '^$$' -bench . ./db/sqlitedb
 
 bench-check: ## Compare the speed with that of a commit, and fail where it has become worse (BASE=origin/main)
