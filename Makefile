@@ -37,6 +37,9 @@ verify: ## Check generated code, format, modules, vet, staticcheck and the proje
 	$(call each,tool -modfile=$(CURDIR)/tools/go.mod staticcheck ./...)
 	$(GO) test -count=1 ./internal/rules
 
+# Tests make much garbage in little memory: to collect it less often saves the command's an eighth of the processor.
+test test-full race: export GOGC ?= 400
+
 test: ## Run all tests, big data at a tenth (at most 5 minutes)
 	$(call each,test -timeout 5m ./...)
 	$(GO) test -C bench ./cmd/... ./floor ./load ./peers
