@@ -108,7 +108,7 @@ func (b *Box) newPass(plan LeasePlan, rows []db.LeaseDueRow, token [16]byte) Pas
 	slices.SortFunc(rows, func(a, b db.LeaseDueRow) int {
 		return cmp.Or(cmp.Compare(a.LaneNo, b.LaneNo), a.DueAt.Compare(b.DueAt), cmp.Compare(a.ID, b.ID))
 	})
-	var pass Pass
+	pass := Pass{Messages: make([]Message, 0, len(rows))}
 	for _, row := range rows {
 		switch row.Fate {
 		case db.FateGranted:

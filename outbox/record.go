@@ -37,7 +37,7 @@ func (r *settleRun) settle(ctx context.Context, v verb, places []int) error {
 // record sends the statement of a verb and gives the rows it changed, by id.
 func (r *settleRun) record(ctx context.Context, v verb, places []int) (map[int64]db.SettleRetryRow, error) {
 	store, policy := r.box.store, r.consumer.policy
-	args := r.arrays(places)
+	args := r.arrays(v, places)
 	var ids []int64
 	var err error
 	switch v {
@@ -99,12 +99,16 @@ type settleArrays struct {
 	unsures                                           []bool
 }
 
-func (r *settleRun) arrays(places []int) (a settleArrays) {
+func (r *settleRun) arrays(v verb, places []int) (a settleArrays) {
+	a.ids, a.tokens = make([]int64, 0, len(places)), make([][]byte, 0, len(places))
 	for _, i := range places {
-		m, d := &r.settlings[i].Message, r.decisions[i]
+		m, d := &r.settlings[i].Message, &r.decisions[i]
 		a.ids = append(a.ids, m.ID)
 		a.tokens = append(a.tokens, m.token[:])
-		a.results = append(a.results, d.result)
+		if v == verbDeliver {
+			a.results = append(a.results, d.result)
+			continue
+		}
 		a.causes = append(a.causes, string(d.cause))
 		a.reasons = append(a.reasons, d.reason)
 		a.agedReasons = append(a.agedReasons, d.agedReason())

@@ -11,8 +11,11 @@ const longestText = 64 << 10
 
 // storable turns any text into one that can be recorded: redacted, sanitised, trimmed and cut. It never fails.
 func (b *Box) storable(text string, limit int) string {
+	if text == "" {
+		return ""
+	}
 	text = cut(text, longestText)
-	if b.redact != nil && text != "" {
+	if b.redact != nil {
 		redacted, problem := contain(func() string { return b.redact(text) })
 		if problem != nil {
 			b.observer.Contained("Config.Redact", problem)

@@ -7,17 +7,15 @@ import (
 )
 
 // finish takes in that a handler is done: its slot is free, and what came of the message is to be recorded.
-func (w *worker) finish(h *held, outcome outbox.Outcome, interrupted bool, done time.Time) {
-	delete(w.running, h)
-	h.expiry.Stop()
+func (w *worker) finish(h *held) {
+	w.running.remove(h)
 	h.cancel(nil)
-	h.outcome, h.done = outcome, done
-	w.pace.took(done.Sub(h.started))
+	w.pace.took(h.done.Sub(h.started))
 	w.let(h)
 	switch {
 	case h.gone != nil && !w.acceptsLate(h):
 		w.counts.Lost++
-	case interrupted:
+	case h.interrupted:
 		w.unwanted = append(w.unwanted, h)
 	default:
 		w.noteTarget(h)

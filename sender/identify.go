@@ -57,7 +57,7 @@ func (w *worker) revoke(err error) {
 	if w.beginStop(err); w.stop.err == nil {
 		w.stop.err = err
 	}
-	for h := range w.running {
+	for h := range w.running.all {
 		h.cancel(outbox.ErrRevoked)
 	}
 }

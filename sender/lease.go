@@ -31,7 +31,7 @@ func (w *worker) lease(now time.Time) {
 // more are leased, so that a lease is not asked for each.
 func (w *worker) room() int {
 	ahead := w.pace.ahead(w.config.Slots, w.config.Batch)
-	occupied := len(w.running) + len(w.waiting) + w.following
+	occupied := len(w.running.all) + len(w.waiting) + w.following
 	if over := occupied - w.config.Slots; over >= 0 && over > ahead/2 {
 		return 0
 	}

@@ -27,7 +27,7 @@ func (w *worker) startWaiting(now time.Time) {
 		switch {
 		case w.stop.begun, !now.Before(late), !w.schedule.mayStart(h.Lane(), now):
 			w.giveBack(h)
-		case len(w.running) < w.config.Slots:
+		case len(w.running.all) < w.config.Slots:
 			w.start(h, now)
 		default:
 			w.look(late)
@@ -53,97 +53,110 @@ func (w *worker) let(h *held) {
 
 func (w *worker) start(h *held, now time.Time) {
 	h.context, h.cancel = context.WithCancelCause(w.handlers)
-	h.expiry = time.AfterFunc(h.ends.Sub(now), func() { h.cancel(outbox.ErrLeaseLost) })
-	h.started = now
-	w.running[h] = struct{}{}
+	h.started, h.outcome = now, goexit
+	w.running.add(h)
 	w.renewBy(h.ends.Add(-h.lease * 2 / 3))
-	go w.perform(h)
+	if w.idle > 0 {
+		w.idle--
+		w.starts <- h
+	} else {
+		go w.performAll(h)
+	}
 }
 
-// perform runs a handler in a goroutine of its own, whose last act is to send the event, however the handler or what is told of it ends.
-func (w *worker) perform(h *held) {
-	a := attempt{Handler: h.handler, message: h.Message}
-	a.fail(errGoexit)
-	ctx := h.context
-	var done time.Time
-	var interrupted bool
-	defer func() { w.events <- func() { w.finish(h, a.outcome, interrupted, done) } }()
-	defer func() { w.observer.HandlerDone(ctx, h.Message, a.outcome, done.Sub(h.started)) }()
+// performAll performs a message, and then those that the loop sends it; in a goroutine for each the stack would grow anew. A handler, and what is told
+// of it, may end the goroutine.
+func (w *worker) performAll(h *held) {
 	defer func() {
-		a.doubt()
-		interrupted = a.interrupted(context.Cause(h.context))
-		done = time.Now()
+		if h != nil {
+			w.events <- func() { w.finish(h) }
+		}
+	}()
+	for h != nil {
+		w.perform(h)
+		done := h
+		h = nil
+		w.events <- func() {
+			w.idle++
+			w.finish(done)
+		}
+		h = <-w.starts
+	}
+}
+
+// perform runs a handler.
+func (w *worker) perform(h *held) {
+	ctx := h.context
+	defer func() { w.observer.HandlerDone(ctx, h.Message, h.outcome, h.done.Sub(h.started)) }()
+	defer func() {
+		h.doubt()
+		h.interrupted = h.isInterrupted(context.Cause(h.context))
+		h.done = time.Now()
 	}()
 	defer func() {
 		if problem := recover(); problem != nil {
 			err := fmt.Errorf("handler panicked: %v", problem) // which may end the goroutine
-			a.fail(err)
+			h.fail(err)
 			w.log.Error("handler panicked", "message", h.Message, "panic", w.box.Redacted(err.Error()), "stack", string(debug.Stack()))
 		}
 	}()
 	ctx = w.observer.HandlerStarting(ctx, h.Message)
-	a.run(ctx)
+	h.attempt(ctx)
 }
 
-// An attempt is one run of a handler. Its outcome is there from the start, for a handler that neither returns nor panics.
-type attempt struct {
-	Handler
-	message     outbox.Message
-	outcome     outbox.Outcome
-	reconciling bool // so far nothing was performed, and failing says nothing about earlier attempts
-	late        bool // Do ended after its Timeout
-}
+// goexit is the outcome of a handler that neither returns nor panics.
+var goexit = outbox.OutcomeOf(errGoexit)
 
 // fail is the outcome of a handler that ended with an error, or as if with one.
-func (a *attempt) fail(err error) {
-	if a.reconciling {
+func (h *held) fail(err error) {
+	if h.reconciling {
 		err = outbox.Unknown(fmt.Errorf("reconcile: %w", err))
 	}
-	a.outcome = outbox.OutcomeOf(err)
+	h.outcome = outbox.OutcomeOf(err)
 }
 
-// interrupted says whether the handler failed because its context was ended for a reason that is not the message's: it is given back.
-func (a *attempt) interrupted(cause error) bool {
-	verdict := a.outcome.Verdict()
-	failed := verdict == outbox.VerdictFailed || a.reconciling && verdict == outbox.VerdictUnknown
+// isInterrupted says whether the handler failed because its context was ended for a reason that is not the message's: it is given back.
+func (h *held) isInterrupted(cause error) bool {
+	verdict := h.outcome.Verdict()
+	failed := verdict == outbox.VerdictFailed || h.reconciling && verdict == outbox.VerdictUnknown
 	return failed && (cause == outbox.ErrStopping || cause == outbox.ErrPaused || cause == outbox.ErrRevoked)
 }
 
-func (a *attempt) run(ctx context.Context) {
-	if a.message.Unsure && a.Reconcile != nil && !a.reconcile(ctx) {
+func (h *held) attempt(ctx context.Context) {
+	if h.Unsure && h.handler.Reconcile != nil && !h.reconcile(ctx) {
 		return
 	}
-	ctx, cancel := a.bounded(ctx)
+	ctx, cancel := h.handler.bounded(ctx)
 	defer cancel()
-	defer func() { a.late = context.Cause(ctx) == ErrTimeout }() // however Do ends
-	a.outcome = a.do(ctx, a.message)
+	defer func() { h.late = context.Cause(ctx) == ErrTimeout }() // however Do ends
+	h.outcome = h.handler.do(ctx, h.Message)
 }
 
 // doubt makes a failure after the Timeout an Unknown outcome where the kind asks for that.
-func (a *attempt) doubt() {
-	if a.UnknownOnTimeout && a.late && a.outcome.Verdict() == outbox.VerdictFailed {
-		a.outcome = outbox.OutcomeOf(outbox.Unknown(errors.New(a.outcome.Reason())))
+func (h *held) doubt() {
+	if h.handler.UnknownOnTimeout && h.late && h.outcome.Verdict() == outbox.VerdictFailed {
+		h.outcome = outbox.OutcomeOf(outbox.Unknown(errors.New(h.outcome.Reason())))
 	}
 }
 
 // reconcile asks what became of an earlier attempt and says whether the message is to be performed.
-func (a *attempt) reconcile(ctx context.Context) bool {
-	ctx, cancel := a.bounded(ctx)
+func (h *held) reconcile(ctx context.Context) bool {
+	ctx, cancel := h.handler.bounded(ctx)
 	defer cancel()
-	a.reconciling = true
-	a.fail(errGoexit)
-	became, err := a.Reconcile(ctx, a.message)
+	h.reconciling = true
+	h.fail(errGoexit)
+	became, err := h.handler.Reconcile(ctx, h.Message)
 	switch {
 	case err != nil:
-		a.fail(err)
+		h.fail(err)
 	case became == Delivered:
-		a.outcome = outbox.Delivered()
+		h.outcome = outbox.Delivered()
 	case became == Failed:
-		a.reconciling = false
-		a.fail(errGoexit)
+		h.reconciling = false
+		h.outcome = goexit
 		return true
 	default:
-		a.fail(errStillUnknown)
+		h.fail(errStillUnknown)
 	}
 	return false
 }
@@ -151,7 +164,7 @@ func (a *attempt) reconcile(ctx context.Context) bool {
 // bounded is ctx with the kind's timeout.
 func (h Handler) bounded(ctx context.Context) (context.Context, context.CancelFunc) {
 	if h.Timeout == 0 {
-		return context.WithCancel(ctx)
+		return ctx, func() {}
 	}
 	return context.WithTimeoutCause(ctx, h.Timeout, ErrTimeout)
 }

@@ -18,7 +18,7 @@ type renewal struct {
 // A statement that fails is tried again while the leases last: each handler's context ends with its lease whatever happens here.
 func (w *worker) renew(now time.Time) {
 	switch {
-	case len(w.running) == 0 && !w.busy[renewing]:
+	case len(w.running.all) == 0 && !w.busy[renewing]:
 		w.outage.forget(renewing)
 		w.renewAt = time.Time{}
 		return
@@ -31,7 +31,7 @@ func (w *worker) renew(now time.Time) {
 		return
 	}
 	groups := map[time.Duration][]*held{}
-	for h := range w.running {
+	for h := range w.running.all {
 		if w.renewable(h, now) {
 			groups[h.handler.Lease] = append(groups[h.handler.Lease], h)
 		}
@@ -78,7 +78,7 @@ func (w *worker) renewGroup(ctx context.Context, group []*held, length time.Dura
 // renewed takes in the answers.
 func (w *worker) renewed(renewals []renewal, now time.Time) {
 	for _, r := range renewals {
-		if _, runs := w.running[r.held]; !runs {
+		if _, runs := w.running.all[r.held]; !runs {
 			continue
 		}
 		if r.Err == outbox.ErrLeaseLost || r.Err == outbox.ErrCancelled {
@@ -88,15 +88,14 @@ func (w *worker) renewed(renewals []renewal, now time.Time) {
 		}
 		r.lease = w.usable(r.handler.Lease)
 		if until := r.sent.Add(r.lease); until.After(r.ends) {
-			r.ends = until
-			r.expiry.Reset(until.Sub(now))
+			w.running.extend(r.held, until)
 		}
 		if r.Err != nil {
 			r.cancel(r.Err)
 		}
 	}
 	w.renewAt = time.Time{}
-	for h := range w.running {
+	for h := range w.running.all {
 		if w.renewable(h, now) {
 			w.renewBy(h.ends.Add(-h.lease * 2 / 3))
 		}

@@ -41,7 +41,7 @@ func (w *worker) seclude(now time.Time) bool {
 
 // alone says whether nothing is held but what waits.
 func (w *worker) alone() bool {
-	return len(w.running)+len(w.finished)+len(w.unwanted) == 0 && !w.busy[settling] && !w.busy[releasing] && !w.busy[leasing]
+	return len(w.running.all)+len(w.finished)+len(w.unwanted) == 0 && !w.busy[settling] && !w.busy[releasing] && !w.busy[leasing]
 }
 
 // secluded says whether nothing is to be leased because a suspect waits, or is left alone.
@@ -52,7 +52,7 @@ func (w *worker) secluded(now time.Time) bool {
 	if slices.ContainsFunc(w.waiting, w.suspect) {
 		return true
 	}
-	for h := range w.running {
+	for h := range w.running.all {
 		if until := h.started.Add(w.shortest / 3); w.suspect(h) && now.Before(until) {
 			w.look(until)
 			return true

@@ -10,7 +10,7 @@ import (
 
 const (
 	flushAfter = 5 * time.Millisecond // finished messages wait so long for company
-	flushFull  = 100                  // or until there are so many
+	flushFull  = 100                  // or until there are so many, and a batch's worth
 	settleMost = 1_000                // of one call
 )
 
@@ -38,7 +38,7 @@ func (w *worker) settle(now time.Time) {
 
 // flushAt is when the next settle is due. The next message of an order key waits for it, so ordered messages do not wait.
 func (w *worker) flushAt() time.Time {
-	if len(w.finished) >= flushFull || w.following > 0 || w.pressing || w.stop.begun {
+	if len(w.finished) >= max(flushFull, w.config.Batch) || w.following > 0 || w.pressing || w.stop.begun {
 		return time.Time{}
 	}
 	return w.finished[0].done.Add(flushAfter)

@@ -54,7 +54,7 @@ func (w *worker) endStop(now time.Time) {
 	}
 	if !w.stop.told {
 		w.stop.told = true
-		for h := range w.running {
+		for h := range w.running.all {
 			h.cancel(outbox.ErrStopping)
 		}
 		w.outage.next = now // a last try, however long the backoff
@@ -73,7 +73,7 @@ func (w *worker) over() bool {
 		return false
 	case w.calls.Err() != nil:
 		return true
-	case len(w.running)+len(w.waiting)+len(w.finished)+len(w.unwanted) > 0:
+	case len(w.running.all)+len(w.waiting)+len(w.finished)+len(w.unwanted) > 0:
 		return false
 	default:
 		return w.stop.begun || w.once && (w.schedule.exhausted() || w.counts.Leased >= onceAtMost)
@@ -83,9 +83,9 @@ func (w *worker) over() bool {
 // result is what the run returns.
 func (w *worker) result() error {
 	err := w.stop.err
-	if len(w.running) > 0 {
+	if len(w.running.all) > 0 {
 		still := &StillRunningError{}
-		for h := range w.running {
+		for h := range w.running.all {
 			still.IDs = append(still.IDs, h.ID)
 		}
 		slices.Sort(still.IDs)

@@ -34,13 +34,15 @@ type worker struct {
 
 	handlers  context.Context // of handlers: detached too
 	pace      pace
-	waiting   []*held            // for a slot, in the order to start them
-	running   map[*held]struct{} // their handlers
-	finished  []*held            // to be settled
-	unwanted  []*held            // to be released
-	suspects  int                // of those that wait or run
-	following int                // ordered messages that finished and hold their slot for a successor
-	pressing  bool               // some of the finished have to be recorded before more is leased
+	waiting   []*held    // for a slot, in the order to start them
+	running   running    // their handlers
+	starts    chan *held // to goroutines that have performed a message
+	idle      int        // of these goroutines
+	finished  []*held    // to be settled
+	unwanted  []*held    // to be released
+	suspects  int        // of those that wait or run
+	following int        // ordered messages that finished and hold their slot for a successor
+	pressing  bool       // some of the finished have to be recorded before more is leased
 
 	identity     *outbox.Identity // nil without a credential
 	trustedUntil time.Time
@@ -61,11 +63,14 @@ type held struct {
 
 	context context.Context
 	cancel  context.CancelCauseFunc
-	expiry  *time.Timer // cancels the context when the lease ends
 	started time.Time
 
-	outcome    outbox.Outcome
-	done       time.Time
+	outcome     outbox.Outcome // from the start that of a handler which neither returns nor panics
+	done        time.Time
+	reconciling bool // so far nothing was performed, and failing says nothing about earlier attempts
+	late        bool // Do ended after its Timeout
+	interrupted bool // it failed because its context ended for a reason that is not the message's
+
 	failures   int  // of its lane's target, in a row
 	unanswered bool // a settle was sent
 }
@@ -98,7 +103,8 @@ func (s *Sender) newWorker(ctx context.Context) *worker {
 		events:   make(chan func(), s.config.Slots+int(operations)), // each sender of an event has room for its one
 		hinted:   make(chan struct{}, 1),
 		handlers: context.WithoutCancel(ctx),
-		running:  map[*held]struct{}{},
+		running:  running{all: map[*held]struct{}{}},
+		starts:   make(chan *held, s.config.Slots),
 		pace:     pace{lease: s.shortest},
 		outage:   newOutage(s.log, s.shortest),
 	}
@@ -109,6 +115,8 @@ func (s *Sender) newWorker(ctx context.Context) *worker {
 // run is the loop.
 func (w *worker) run(ctx context.Context) error {
 	defer w.endCalls()
+	defer close(w.starts)
+	defer w.running.end()
 	var silence func()
 	w.woken, silence = w.box.Woken()
 	defer silence()
