@@ -139,8 +139,7 @@ func (c client) drain(ctx context.Context, size int) (drained int, err error) {
 		slices.Sort(ids)
 		settled, err := c.store.SettleDelivered(ctx, db.SettleDeliveredParams{
 			Ids:        ids,
-			Tokens:     slices.Repeat([][]byte{lease.Token}, len(ids)),
-			Results:    make([]string, len(ids)),
+			Tokens:     slices.Repeat(lease.Token, len(ids)),
 			Consumer:   consumer,
 			Target:     target,
 			AllTenants: true,

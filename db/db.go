@@ -110,8 +110,11 @@ var Never = time.Date(1, 1, 1, 0, 0, 0, 0, time.UTC)
 // LongestLease bounds every lease, for every process alike: a leased_until further ahead than this counts as over (a clock that stepped back).
 const LongestLease = time.Hour
 
+// TokenSize is the length of a lease's token in bytes. Statements over several messages take their tokens one after the other, without anything between.
+const TokenSize = 16
+
 // FreeToken is the token of a message that nobody holds.
-var FreeToken = make([]byte, 16)
+var FreeToken = make([]byte, TokenSize)
 
 // Standings of a place in the stream of events.
 const (

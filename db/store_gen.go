@@ -591,7 +591,7 @@ type LeaseSuccessorsRow struct {
 type ReleaseParams struct {
 	Unsures []bool
 	Ids     []int64
-	Tokens  [][]byte
+	Tokens  []byte
 }
 
 // RenewParams are the arguments of Renew.
@@ -599,7 +599,7 @@ type RenewParams struct {
 	Lease        int64
 	LongestLease int64
 	Ids          []int64
-	Tokens       [][]byte
+	Tokens       []byte
 }
 
 // RenewRow is a row that Renew returns.
@@ -632,7 +632,7 @@ type SettleDeadParams struct {
 	Causes      []string
 	Ids         []int64
 	Reasons     []string
-	Tokens      [][]byte
+	Tokens      []byte
 	Consumer    string
 	Target      string
 	AllTenants  bool
@@ -644,7 +644,7 @@ type SettleDeadParams struct {
 type SettleDeliveredParams struct {
 	Results    []string
 	Ids        []int64
-	Tokens     [][]byte
+	Tokens     []byte
 	Consumer   string
 	Target     string
 	AllTenants bool
@@ -655,7 +655,7 @@ type SettleDeliveredParams struct {
 // SettleDroppedParams are the arguments of SettleDropped.
 type SettleDroppedParams struct {
 	Ids        []int64
-	Tokens     [][]byte
+	Tokens     []byte
 	Consumer   string
 	Target     string
 	AllTenants bool
@@ -667,7 +667,7 @@ type SettleDroppedParams struct {
 type SettleParkedParams struct {
 	LastErrors []string
 	Ids        []int64
-	Tokens     [][]byte
+	Tokens     []byte
 	Consumer   string
 	Target     string
 	AllTenants bool
@@ -678,7 +678,7 @@ type SettleParkedParams struct {
 type SettleRetryParams struct {
 	MaxAges     []int64
 	Ids         []int64
-	Tokens      [][]byte
+	Tokens      []byte
 	Consumer    string
 	Target      string
 	AllTenants  bool

@@ -93,20 +93,25 @@ func (r *settleRun) retry(ctx context.Context, args settleArrays, unspent bool) 
 // settleArrays are the arguments of all settling statements; each takes what it needs.
 type settleArrays struct {
 	ids                                               []int64
-	tokens                                            [][]byte
+	tokens                                            []byte
 	results, causes, reasons, agedReasons, lastErrors []string
 	maxAges, delays                                   []int64
 	unsures                                           []bool
 }
 
 func (r *settleRun) arrays(v verb, places []int) (a settleArrays) {
-	a.ids, a.tokens = make([]int64, 0, len(places)), make([][]byte, 0, len(places))
-	for _, i := range places {
+	a.ids, a.tokens = make([]int64, 0, len(places)), make([]byte, 0, len(places)*db.TokenSize)
+	for n, i := range places {
 		m, d := &r.settlings[i].Message, &r.decisions[i]
 		a.ids = append(a.ids, m.ID)
-		a.tokens = append(a.tokens, m.token[:])
+		a.tokens = append(a.tokens, m.token[:]...)
 		if v == verbDeliver {
-			a.results = append(a.results, d.result)
+			if d.result != "" && a.results == nil {
+				a.results = make([]string, len(places))
+			}
+			if d.result != "" {
+				a.results[n] = d.result
+			}
 			continue
 		}
 		a.causes = append(a.causes, string(d.cause))

@@ -87,10 +87,10 @@ func (b *Box) classifyGone(ctx context.Context, messages []Message, gone []int, 
 }
 
 // heldArrays are the ids and tokens at some places, as the statements take them.
-func heldArrays(messages []Message, places []int) (ids []int64, tokens [][]byte) {
+func heldArrays(messages []Message, places []int) (ids []int64, tokens []byte) {
 	for _, i := range places {
 		ids = append(ids, messages[i].ID)
-		tokens = append(tokens, messages[i].token[:])
+		tokens = append(tokens, messages[i].token[:]...)
 	}
 	return ids, tokens
 }

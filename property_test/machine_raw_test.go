@@ -105,26 +105,26 @@ func (m *machine) settleRaw(c client, id int64, token []byte, call int64) {
 	} {
 		ids := slices.Concat(
 			raw(m, m.stage.store.SettleDelivered, db.SettleDeliveredParams{
-				Ids: []int64{id}, Tokens: [][]byte{wrong}, Results: []string{""}, Consumer: c.consumer, Target: c.target, AllTenants: true, AcceptLate: true,
+				Ids: []int64{id}, Tokens: wrong, Results: []string{""}, Consumer: c.consumer, Target: c.target, AllTenants: true, AcceptLate: true,
 			}),
 			raw(m, m.stage.store.SettleParked, db.SettleParkedParams{
-				Ids: []int64{id}, Tokens: [][]byte{wrong}, LastErrors: []string{""}, Consumer: c.consumer, Target: c.target, AllTenants: true,
+				Ids: []int64{id}, Tokens: wrong, LastErrors: []string{""}, Consumer: c.consumer, Target: c.target, AllTenants: true,
 			}),
-			raw(m, m.stage.store.Release, db.ReleaseParams{Ids: []int64{id}, Tokens: [][]byte{wrong}, Unsures: []bool{true}}),
+			raw(m, m.stage.store.Release, db.ReleaseParams{Ids: []int64{id}, Tokens: wrong, Unsures: []bool{true}}),
 		)
-		renewed := raw(m, m.stage.store.Renew, db.RenewParams{Ids: []int64{id}, Tokens: [][]byte{wrong}, Lease: int64(longestLease), LongestLease: int64(longestLease)})
+		renewed := raw(m, m.stage.store.Renew, db.RenewParams{Ids: []int64{id}, Tokens: wrong, Lease: int64(longestLease), LongestLease: int64(longestLease)})
 		equal(m, "rows changed by a token that is "+name, len(ids)+len(renewed), 0)
 		m.count("raw token", name)
 	}
 	h := handle{id, call}
 	switch number(m.rt, "then", 0, 2) {
 	case 0:
-		released := raw(m, m.stage.store.Release, db.ReleaseParams{Ids: []int64{id}, Tokens: [][]byte{token}, Unsures: []bool{false}})
+		released := raw(m, m.stage.store.Release, db.ReleaseParams{Ids: []int64{id}, Tokens: token, Unsures: []bool{false}})
 		equal(m, "released", len(released) == 1, m.model.release(h, false))
 		delete(m.claims, id)
 	case 1:
 		dropped := raw(m, m.stage.store.SettleDropped, db.SettleDroppedParams{
-			Ids: []int64{id}, Tokens: [][]byte{token}, Consumer: c.consumer, Target: c.target, AllTenants: true,
+			Ids: []int64{id}, Tokens: token, Consumer: c.consumer, Target: c.target, AllTenants: true,
 		})
 		who := settler{c.consumer, c.target, scope{all: true}, rule{drop: true}}
 		equal(m, "dropped", len(dropped) == 1, m.model.deliver(who, h, ""))

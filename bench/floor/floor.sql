@@ -72,8 +72,8 @@ BEGIN
         COMMIT;
         EXIT WHEN arg_ids = '{}';
         arg_ids := ARRAY(SELECT i FROM unnest(arg_ids) AS i ORDER BY i);
-        arg_tokens := array_fill(arg_token, ARRAY[cardinality(arg_ids)]);
-        arg_results := array_fill(''::text, ARRAY[cardinality(arg_ids)]);
+        arg_tokens := decode(repeat(encode(arg_token, 'hex'), cardinality(arg_ids)), 'hex');
+        arg_results := '{}';
         PERFORM * FROM ({Settings}) AS s;
         FOR row_settled IN {SettleDelivered} LOOP
             drained := drained + 1;

@@ -104,27 +104,27 @@ func (h hold) with(token []byte) hold {
 }
 
 func (h hold) renewed(lease time.Duration) db.RenewParams {
-	return db.RenewParams{Ids: h.ids, Tokens: h.tokens, Lease: lease.Microseconds(), LongestLease: db.LongestLease.Microseconds()}
+	return db.RenewParams{Ids: h.ids, Tokens: slices.Concat(h.tokens...), Lease: lease.Microseconds(), LongestLease: db.LongestLease.Microseconds()}
 }
 
 func (h hold) released() db.ReleaseParams {
-	return db.ReleaseParams{Ids: h.ids, Tokens: h.tokens, Unsures: make([]bool, len(h.ids))}
+	return db.ReleaseParams{Ids: h.ids, Tokens: slices.Concat(h.tokens...), Unsures: make([]bool, len(h.ids))}
 }
 
 func (h hold) delivered() db.SettleDeliveredParams {
 	return db.SettleDeliveredParams{
-		Ids: h.ids, Tokens: h.tokens, Results: make([]string, len(h.ids)), Consumer: "c", Target: "t", AllTenants: true,
+		Ids: h.ids, Tokens: slices.Concat(h.tokens...), Results: make([]string, len(h.ids)), Consumer: "c", Target: "t", AllTenants: true,
 	}
 }
 
 func (h hold) dropped() db.SettleDroppedParams {
-	return db.SettleDroppedParams{Ids: h.ids, Tokens: h.tokens, Consumer: "c", Target: "t", AllTenants: true}
+	return db.SettleDroppedParams{Ids: h.ids, Tokens: slices.Concat(h.tokens...), Consumer: "c", Target: "t", AllTenants: true}
 }
 
 func (h hold) retried(delay time.Duration) db.SettleRetryParams {
 	n := len(h.ids)
 	return db.SettleRetryParams{
-		Ids: h.ids, Tokens: h.tokens, Delays: slices.Repeat([]int64{delay.Microseconds()}, n), MaxAges: make([]int64, n), Unsures: make([]bool, n),
+		Ids: h.ids, Tokens: slices.Concat(h.tokens...), Delays: slices.Repeat([]int64{delay.Microseconds()}, n), MaxAges: make([]int64, n), Unsures: make([]bool, n),
 		LastErrors: slices.Repeat([]string{"refused"}, n), Reasons: slices.Repeat([]string{"refused, in full"}, n),
 		Consumer: "c", Target: "t", AllTenants: true,
 	}
@@ -133,14 +133,14 @@ func (h hold) retried(delay time.Duration) db.SettleRetryParams {
 func (h hold) dead(cause string) db.SettleDeadParams {
 	n := len(h.ids)
 	return db.SettleDeadParams{
-		Ids: h.ids, Tokens: h.tokens, Causes: slices.Repeat([]string{cause}, n), Reasons: slices.Repeat([]string{"no such account"}, n),
+		Ids: h.ids, Tokens: slices.Concat(h.tokens...), Causes: slices.Repeat([]string{cause}, n), Reasons: slices.Repeat([]string{"no such account"}, n),
 		Consumer: "c", Target: "t", AllTenants: true,
 	}
 }
 
 func (h hold) parked() db.SettleParkedParams {
 	return db.SettleParkedParams{
-		Ids: h.ids, Tokens: h.tokens, LastErrors: slices.Repeat([]string{"no answer"}, len(h.ids)), Consumer: "c", Target: "t", AllTenants: true,
+		Ids: h.ids, Tokens: slices.Concat(h.tokens...), LastErrors: slices.Repeat([]string{"no answer"}, len(h.ids)), Consumer: "c", Target: "t", AllTenants: true,
 	}
 }
 

@@ -90,8 +90,7 @@ func settlesEachItsOwn(f *fixture) {
 	f.cancel(h.ids[0])
 	p := h.delivered()
 	p.Results = []string{"0", "1", "2", "3"}
-	p.Tokens = append([][]byte{}, p.Tokens...)
-	p.Tokens[2] = f.token()
+	copy(p.Tokens[2*db.TokenSize:], f.token())
 	sameIDs(f, "settled", run(f, f.Store.SettleDelivered, p), h.ids[1], h.ids[3])
 	same(f, "results", []string{f.settled(h.ids[1]).Result, f.settled(h.ids[3]).Result}, []string{"1", "3"})
 	f.fates("leased", h.ids[2])

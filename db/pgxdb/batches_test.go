@@ -45,7 +45,7 @@ func enqueueDue(t *testing.T, pool *pgxpool.Pool, store *pgxdb.Store, n int) {
 // A held batch are messages under one lease.
 type heldBatch struct {
 	ids    []int64
-	tokens [][]byte
+	tokens []byte
 }
 
 // leaseBatch leases at most n messages of the consumer; of none it says so with no ids.
@@ -76,7 +76,7 @@ func leaseBatch(ctx context.Context, store *pgxdb.Store, worker int64, n int) (h
 	for _, row := range rows {
 		if row.Fate == db.FateGranted {
 			held.ids = append(held.ids, row.ID)
-			held.tokens = append(held.tokens, token)
+			held.tokens = append(held.tokens, token...)
 		}
 	}
 	slices.Sort(held.ids)

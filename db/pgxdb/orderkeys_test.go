@@ -201,11 +201,11 @@ func (s *orderStress) perform(t *testing.T, ctx context.Context, id int64, key s
 		var err error
 		if dies {
 			done, err = s.store.SettleDead(ctx, db.SettleDeadParams{
-				Ids: []int64{id}, Tokens: [][]byte{token}, Consumer: "c", Target: "g", AllTenants: true, Causes: []string{"permanent"}, Reasons: []string{"no"},
+				Ids: []int64{id}, Tokens: token, Consumer: "c", Target: "g", AllTenants: true, Causes: []string{"permanent"}, Reasons: []string{"no"},
 			})
 		} else {
 			done, err = s.store.SettleDelivered(ctx, db.SettleDeliveredParams{
-				Ids: []int64{id}, Tokens: [][]byte{token}, Consumer: "c", Target: "g", AllTenants: true, Results: []string{""},
+				Ids: []int64{id}, Tokens: token, Consumer: "c", Target: "g", AllTenants: true, Results: []string{""},
 			})
 		}
 		if err != nil || len(done) != 1 {

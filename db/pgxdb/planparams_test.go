@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"reflect"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -22,7 +23,7 @@ func TestMain(m *testing.M) { pgtest.Main(m) }
 
 var (
 	token  = []byte("0123456789abcdef")
-	tokens = [][]byte{token, token}
+	tokens = slices.Concat(token, token)
 	ids    = []int64{100, 200}
 	two    = []string{"", ""}
 	hour   = time.Hour.Microseconds()
@@ -35,7 +36,7 @@ var planParams = map[string]any{
 		Priorities: []int16{0, 0}, Digests: [][]byte{make([]byte, 32), make([]byte, 32)}, Metadatas: two, Payloads: [][]byte{{1}, {2}},
 		SourcePositions: []int64{0, 0}, SourceEventIds: two, MaxAges: []int64{0, hour}, DueAts: []time.Time{db.Never, db.Never}, Delays: []int64{0, 0},
 	},
-	"FindKeys": gen.FindKeysParams{Tenants: []string{"t1", "t2"}, Consumers: []string{"c", "c"}, Keys: []string{"key1", "key2"}, Digests: tokens},
+	"FindKeys": gen.FindKeysParams{Tenants: []string{"t1", "t2"}, Consumers: []string{"c", "c"}, Keys: []string{"key1", "key2"}, Digests: [][]byte{token, token}},
 	"DueLanes": gen.DueLanesParams{
 		Consumers: []string{"c", "c"}, Targets: []string{"g", "g"}, Kinds: []string{"k0", "k1"}, AfterTenants: two,
 		AfterPriorities: []int32{db.FirstPriority, db.FirstPriority}, AllTenants: true, MaxRows: 1000,
@@ -53,7 +54,7 @@ var planParams = map[string]any{
 		Tenants: two, Streams: two, Types: []string{"x", "y"}, EventIds: []string{"a", "b"}, Digests: [][]byte{make([]byte, 32), make([]byte, 32)},
 		Metadatas: two, Payloads: [][]byte{{1}, {2}},
 	},
-	"FindEvents": gen.FindEventsParams{Tenants: []string{"t1", "t2"}, EventIds: []string{"e1", "e2"}, Digests: tokens},
+	"FindEvents": gen.FindEventsParams{Tenants: []string{"t1", "t2"}, EventIds: []string{"e1", "e2"}, Digests: [][]byte{token, token}},
 	"SaveReader": gen.SaveReaderParams{
 		Name: "r", Incarnation: strings.Repeat("0", 32), TransactionID: 2, Position: 2, Digest: make([]byte, 32), FromTransactionID: 1, FromPosition: 1,
 	},

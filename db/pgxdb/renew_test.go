@@ -50,7 +50,7 @@ func TestRenewalThatWaitsWhileItsOrderKeyGoes(t *testing.T) {
 	exec(t, conn, "SELECT FROM outbox.queue WHERE message_id = 2 FOR UPDATE")
 	renewed := make(chan []db.RenewRow, 1)
 	go func() {
-		rows, err := store.Renew(t.Context(), db.RenewParams{Ids: []int64{2}, Tokens: [][]byte{token}, Lease: time.Minute.Microseconds(), LongestLease: db.LongestLease.Microseconds()})
+		rows, err := store.Renew(t.Context(), db.RenewParams{Ids: []int64{2}, Tokens: token, Lease: time.Minute.Microseconds(), LongestLease: db.LongestLease.Microseconds()})
 		if err != nil {
 			t.Error(err)
 		}

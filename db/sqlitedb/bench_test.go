@@ -158,7 +158,7 @@ func (c client) drain(ctx context.Context, size int) (drained int, err error) {
 		}
 		settle := db.SettleDeliveredParams{Consumer: "c", Target: "t", AllTenants: true}
 		for _, row := range rows[:len(rows)-1] {
-			settle.Ids, settle.Tokens, settle.Results = append(settle.Ids, row.ID), append(settle.Tokens, lease.Token), append(settle.Results, "")
+			settle.Ids, settle.Tokens, settle.Results = append(settle.Ids, row.ID), append(settle.Tokens, lease.Token...), append(settle.Results, "")
 			lease.AfterDues[0], lease.AfterIds[0] = row.DueAt, row.ID
 		}
 		settled, err := c.SettleDelivered(ctx, settle)

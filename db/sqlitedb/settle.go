@@ -10,7 +10,7 @@ import (
 // A fence is what a settle must match to change a message.
 type fence struct {
 	ids              []int64
-	tokens           [][]byte
+	tokens           []byte // one after the other
 	consumer, target string
 	allTenants       bool
 	scope            []string
@@ -24,10 +24,13 @@ type holding struct {
 	Place int    `json:"place"`
 }
 
-func holdings(ids []int64, tokens [][]byte) string {
+func holdings(ids []int64, tokens []byte) string {
+	if len(tokens) != db.TokenSize*len(ids) {
+		return list([]holding{})
+	}
 	given := make([]holding, len(ids))
 	for i, id := range ids {
-		given[i] = holding{id, hexed(tokens[i]), i}
+		given[i] = holding{id, hexed(tokens[db.TokenSize*i:][:db.TokenSize]), i}
 	}
 	return list(given)
 }
@@ -110,7 +113,10 @@ func (s *Store) SettleDelivered(ctx context.Context, arg db.SettleDeliveredParam
 		}
 		verdicts := make([]verdict, len(mine))
 		for i, m := range mine {
-			verdicts[i] = verdict{ID: m.MessageID, Result: arg.Results[m.Place], ordered: m.OrderKey != ""}
+			verdicts[i] = verdict{ID: m.MessageID, ordered: m.OrderKey != ""}
+			if len(arg.Results) > 0 {
+				verdicts[i].Result = arg.Results[m.Place]
+			}
 		}
 		return conclude(ctx, q, now, "delivered", verdicts, false)
 	})

@@ -44,7 +44,7 @@ func leased(t *testing.T, store *memdb.Store) int32 {
 func delivered(t *testing.T, store *memdb.Store) int {
 	t.Helper()
 	ids, err := store.SettleDelivered(t.Context(), db.SettleDeliveredParams{
-		Ids: []int64{1}, Tokens: [][]byte{[]byte("0123456789abcdef")}, Results: []string{""}, Consumer: "c", Target: "t", AllTenants: true,
+		Ids: []int64{1}, Tokens: []byte("0123456789abcdef"), Results: []string{""}, Consumer: "c", Target: "t", AllTenants: true,
 	})
 	if err != nil {
 		t.Fatal(err)

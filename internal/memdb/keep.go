@@ -52,13 +52,13 @@ func (s *Store) Release(ctx context.Context, arg db.ReleaseParams) ([]int64, err
 }
 
 // holding yields the leased messages whose token is the one given beside their id, with the position of the id. Nobody's token opens nothing.
-func (st *statement) holding(ids []int64, tokens [][]byte) iter.Seq2[int, tables.Queue] {
+func (st *statement) holding(ids []int64, tokens []byte) iter.Seq2[int, tables.Queue] {
 	return func(yield func(int, tables.Queue) bool) {
-		if !st.parallel(len(ids), len(tokens)) {
+		if len(tokens) != db.TokenSize*len(ids) {
 			return
 		}
 		for i, id := range ids {
-			if q, ok := st.queue.rows[id]; ok && held(q) && bytes.Equal(q.Token, tokens[i]) && !yield(i, q) {
+			if q, ok := st.queue.rows[id]; ok && held(q) && bytes.Equal(q.Token, tokens[db.TokenSize*i:][:db.TokenSize]) && !yield(i, q) {
 				return
 			}
 		}

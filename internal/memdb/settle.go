@@ -12,6 +12,9 @@ import (
 func (s *Store) SettleDelivered(ctx context.Context, arg db.SettleDeliveredParams) ([]int64, error) {
 	return run(ctx, s, "SettleDelivered", arg, func(st *statement) []int64 {
 		ids := []int64{}
+		if len(arg.Results) == 0 {
+			arg.Results = make([]string, len(arg.Ids))
+		}
 		if !st.parallel(len(arg.Ids), len(arg.Results)) {
 			return nil
 		}
@@ -106,7 +109,7 @@ func (s *Store) SettleParked(ctx context.Context, arg db.SettleParkedParams) ([]
 // A fence is what a settle must match to change a row.
 type fence struct {
 	ids              []int64
-	tokens           [][]byte
+	tokens           []byte // one after the other
 	consumer, target string
 	allTenants       bool
 	scope            []string

@@ -414,7 +414,8 @@ renewed AS (
     UPDATE outbox.queue AS q
     SET leased_until = LEAST(GREATEST(q.leased_until, (SELECT s.until FROM stamp AS s)), (SELECT s.latest FROM stamp AS s))
     WHERE q.message_id = ANY (sqlc.arg(ids)::bigint[])
-        AND q.token = (sqlc.arg(tokens)::bytea[])[width_bucket(q.message_id, sqlc.arg(ids)::bigint[])]
+        AND q.token = substring(sqlc.arg(tokens)::bytea, 16 * width_bucket(q.message_id, sqlc.arg(ids)::bigint[]) - 15, 16)
+        AND octet_length(sqlc.arg(tokens)::bytea) = 16 * cardinality(sqlc.arg(ids)::bigint[])
         AND q.leased_until > clock_timestamp()
     RETURNING q.message_id, q.leased_until, q.consumer, q.target, q.kind, q.tenant, q.order_key
 ),
@@ -452,7 +453,8 @@ WITH given_back AS (
         leased_until = '0001-01-01 00:00:00+00',
         leased_by = 0
     WHERE q.message_id = ANY (sqlc.arg(ids)::bigint[])
-        AND q.token = (sqlc.arg(tokens)::bytea[])[width_bucket(q.message_id, sqlc.arg(ids)::bigint[])]
+        AND q.token = substring(sqlc.arg(tokens)::bytea, 16 * width_bucket(q.message_id, sqlc.arg(ids)::bigint[]) - 15, 16)
+        AND octet_length(sqlc.arg(tokens)::bytea) = 16 * cardinality(sqlc.arg(ids)::bigint[])
         AND q.token <> E'\\x00000000000000000000000000000000'::bytea
     RETURNING q.message_id, q.order_key
 ),

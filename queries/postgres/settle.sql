@@ -3,15 +3,17 @@
 -- Every settle takes the ids in rising order with their tokens, changes only rows whose token is still the current one and whose lease
 -- is not over, and returns the rows it changed; a row that does not come back is classified by FindFates. Rows are found by primary key
 -- alone, whatever the statistics say. A row's own argument stands at its id's position in the array: width_bucket finds it by bisection,
--- where array_position would read half the array for each row.
+-- where array_position would read half the array for each row. Tokens come one after the other in one bytea, 16 bytes each, because the n-th
+-- element of a bytea[] is reached through all before it: with 500 messages that was a microsecond for each.
 
--- SettleDelivered records success; accept_late takes a token that is still current although its lease is over.
+-- SettleDelivered records success, with results unless none has one; accept_late takes a token that is still current although its lease is over.
 -- Guard: id, token, consumer, target, scope, lease. Index: primary keys. Locks: queue rows, then order leases, in id order.
 -- name: SettleDelivered :many
 WITH gone AS (
     DELETE FROM outbox.queue AS q
     WHERE q.message_id = ANY (sqlc.arg(ids)::bigint[])
-        AND q.token = (sqlc.arg(tokens)::bytea[])[width_bucket(q.message_id, sqlc.arg(ids)::bigint[])]
+        AND q.token = substring(sqlc.arg(tokens)::bytea, 16 * width_bucket(q.message_id, sqlc.arg(ids)::bigint[]) - 15, 16)
+        AND octet_length(sqlc.arg(tokens)::bytea) = 16 * cardinality(sqlc.arg(ids)::bigint[])
         AND q.consumer = sqlc.arg(consumer)::text
         AND q.target = sqlc.arg(target)::text
         AND (sqlc.arg(all_tenants)::boolean OR q.tenant = ANY (sqlc.arg(scope)::text[]))
@@ -28,7 +30,7 @@ freed AS (
 INSERT INTO outbox.settlement (message_id, outcome, attempt, epoch, replays, replayed_at, settled_by, result)
 SELECT
     g.message_id, 'delivered', g.attempt, g.epoch, g.replays, g.replayed_at, g.leased_by,
-    (sqlc.arg(results)::text[])[width_bucket(g.message_id, sqlc.arg(ids)::bigint[])]
+    COALESCE((sqlc.arg(results)::text[])[width_bucket(g.message_id, sqlc.arg(ids)::bigint[])], '')
 FROM gone AS g
 RETURNING message_id AS id;
 
@@ -38,7 +40,8 @@ RETURNING message_id AS id;
 WITH gone AS (
     DELETE FROM outbox.queue AS q
     WHERE q.message_id = ANY (sqlc.arg(ids)::bigint[])
-        AND q.token = (sqlc.arg(tokens)::bytea[])[width_bucket(q.message_id, sqlc.arg(ids)::bigint[])]
+        AND q.token = substring(sqlc.arg(tokens)::bytea, 16 * width_bucket(q.message_id, sqlc.arg(ids)::bigint[]) - 15, 16)
+        AND octet_length(sqlc.arg(tokens)::bytea) = 16 * cardinality(sqlc.arg(ids)::bigint[])
         AND q.consumer = sqlc.arg(consumer)::text
         AND q.target = sqlc.arg(target)::text
         AND (sqlc.arg(all_tenants)::boolean OR q.tenant = ANY (sqlc.arg(scope)::text[]))
@@ -69,7 +72,8 @@ WITH mine AS (
         ) <= clock_timestamp() AS aged
     FROM outbox.queue AS q
     WHERE q.message_id = ANY (sqlc.arg(ids)::bigint[])
-        AND q.token = (sqlc.arg(tokens)::bytea[])[width_bucket(q.message_id, sqlc.arg(ids)::bigint[])]
+        AND q.token = substring(sqlc.arg(tokens)::bytea, 16 * width_bucket(q.message_id, sqlc.arg(ids)::bigint[]) - 15, 16)
+        AND octet_length(sqlc.arg(tokens)::bytea) = 16 * cardinality(sqlc.arg(ids)::bigint[])
         AND q.consumer = sqlc.arg(consumer)::text
         AND q.target = sqlc.arg(target)::text
         AND (sqlc.arg(all_tenants)::boolean OR q.tenant = ANY (sqlc.arg(scope)::text[]))
@@ -129,7 +133,8 @@ SELECT a.message_id, a.attempt, true FROM aged AS a;
 WITH gone AS (
     DELETE FROM outbox.queue AS q
     WHERE q.message_id = ANY (sqlc.arg(ids)::bigint[])
-        AND q.token = (sqlc.arg(tokens)::bytea[])[width_bucket(q.message_id, sqlc.arg(ids)::bigint[])]
+        AND q.token = substring(sqlc.arg(tokens)::bytea, 16 * width_bucket(q.message_id, sqlc.arg(ids)::bigint[]) - 15, 16)
+        AND octet_length(sqlc.arg(tokens)::bytea) = 16 * cardinality(sqlc.arg(ids)::bigint[])
         AND q.consumer = sqlc.arg(consumer)::text
         AND q.target = sqlc.arg(target)::text
         AND (sqlc.arg(all_tenants)::boolean OR q.tenant = ANY (sqlc.arg(scope)::text[]))
@@ -169,7 +174,8 @@ WITH parked AS (
         leased_until = '0001-01-01 00:00:00+00',
         leased_by = 0
     WHERE q.message_id = ANY (sqlc.arg(ids)::bigint[])
-        AND q.token = (sqlc.arg(tokens)::bytea[])[width_bucket(q.message_id, sqlc.arg(ids)::bigint[])]
+        AND q.token = substring(sqlc.arg(tokens)::bytea, 16 * width_bucket(q.message_id, sqlc.arg(ids)::bigint[]) - 15, 16)
+        AND octet_length(sqlc.arg(tokens)::bytea) = 16 * cardinality(sqlc.arg(ids)::bigint[])
         AND q.consumer = sqlc.arg(consumer)::text
         AND q.target = sqlc.arg(target)::text
         AND (sqlc.arg(all_tenants)::boolean OR q.tenant = ANY (sqlc.arg(scope)::text[]))

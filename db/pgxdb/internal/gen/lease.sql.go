@@ -671,7 +671,8 @@ WITH given_back AS (
         leased_until = '0001-01-01 00:00:00+00',
         leased_by = 0
     WHERE q.message_id = ANY ($2::bigint[])
-        AND q.token = ($3::bytea[])[width_bucket(q.message_id, $2::bigint[])]
+        AND q.token = substring($3::bytea, 16 * width_bucket(q.message_id, $2::bigint[]) - 15, 16)
+        AND octet_length($3::bytea) = 16 * cardinality($2::bigint[])
         AND q.token <> E'\\x00000000000000000000000000000000'::bytea
     RETURNING q.message_id, q.order_key
 ),
@@ -686,7 +687,7 @@ SELECT g.message_id::bigint AS id FROM given_back AS g
 type ReleaseParams struct {
 	Unsures []bool
 	Ids     []int64
-	Tokens  [][]byte
+	Tokens  []byte
 }
 
 // Release gives leases back whose handlers never started or were interrupted: at once due again, the attempt unspent. unsures are true where
@@ -724,7 +725,8 @@ renewed AS (
     UPDATE outbox.queue AS q
     SET leased_until = LEAST(GREATEST(q.leased_until, (SELECT s.until FROM stamp AS s)), (SELECT s.latest FROM stamp AS s))
     WHERE q.message_id = ANY ($3::bigint[])
-        AND q.token = ($4::bytea[])[width_bucket(q.message_id, $3::bigint[])]
+        AND q.token = substring($4::bytea, 16 * width_bucket(q.message_id, $3::bigint[]) - 15, 16)
+        AND octet_length($4::bytea) = 16 * cardinality($3::bigint[])
         AND q.leased_until > clock_timestamp()
     RETURNING q.message_id, q.leased_until, q.consumer, q.target, q.kind, q.tenant, q.order_key
 ),
@@ -754,7 +756,7 @@ type RenewParams struct {
 	Lease        int64
 	LongestLease int64
 	Ids          []int64
-	Tokens       [][]byte
+	Tokens       []byte
 }
 
 type RenewRow struct {

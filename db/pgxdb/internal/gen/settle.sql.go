@@ -83,7 +83,8 @@ const settleDead = `-- name: SettleDead :many
 WITH gone AS (
     DELETE FROM outbox.queue AS q
     WHERE q.message_id = ANY ($2::bigint[])
-        AND q.token = ($4::bytea[])[width_bucket(q.message_id, $2::bigint[])]
+        AND q.token = substring($4::bytea, 16 * width_bucket(q.message_id, $2::bigint[]) - 15, 16)
+        AND octet_length($4::bytea) = 16 * cardinality($2::bigint[])
         AND q.consumer = $5::text
         AND q.target = $6::text
         AND ($7::boolean OR q.tenant = ANY ($8::text[]))
@@ -116,7 +117,7 @@ type SettleDeadParams struct {
 	Causes      []string
 	Ids         []int64
 	Reasons     []string
-	Tokens      [][]byte
+	Tokens      []byte
 	Consumer    string
 	Target      string
 	AllTenants  bool
@@ -162,7 +163,8 @@ const settleDelivered = `-- name: SettleDelivered :many
 WITH gone AS (
     DELETE FROM outbox.queue AS q
     WHERE q.message_id = ANY ($2::bigint[])
-        AND q.token = ($3::bytea[])[width_bucket(q.message_id, $2::bigint[])]
+        AND q.token = substring($3::bytea, 16 * width_bucket(q.message_id, $2::bigint[]) - 15, 16)
+        AND octet_length($3::bytea) = 16 * cardinality($2::bigint[])
         AND q.consumer = $4::text
         AND q.target = $5::text
         AND ($6::boolean OR q.tenant = ANY ($7::text[]))
@@ -179,7 +181,7 @@ freed AS (
 INSERT INTO outbox.settlement (message_id, outcome, attempt, epoch, replays, replayed_at, settled_by, result)
 SELECT
     g.message_id, 'delivered', g.attempt, g.epoch, g.replays, g.replayed_at, g.leased_by,
-    ($1::text[])[width_bucket(g.message_id, $2::bigint[])]
+    COALESCE(($1::text[])[width_bucket(g.message_id, $2::bigint[])], '')
 FROM gone AS g
 RETURNING message_id AS id
 `
@@ -187,7 +189,7 @@ RETURNING message_id AS id
 type SettleDeliveredParams struct {
 	Results    []string
 	Ids        []int64
-	Tokens     [][]byte
+	Tokens     []byte
 	Consumer   string
 	Target     string
 	AllTenants bool
@@ -236,7 +238,8 @@ const settleDropped = `-- name: SettleDropped :many
 WITH gone AS (
     DELETE FROM outbox.queue AS q
     WHERE q.message_id = ANY ($1::bigint[])
-        AND q.token = ($2::bytea[])[width_bucket(q.message_id, $1::bigint[])]
+        AND q.token = substring($2::bytea, 16 * width_bucket(q.message_id, $1::bigint[]) - 15, 16)
+        AND octet_length($2::bytea) = 16 * cardinality($1::bigint[])
         AND q.consumer = $3::text
         AND q.target = $4::text
         AND ($5::boolean OR q.tenant = ANY ($6::text[]))
@@ -257,7 +260,7 @@ RETURNING m.id
 
 type SettleDroppedParams struct {
 	Ids        []int64
-	Tokens     [][]byte
+	Tokens     []byte
 	Consumer   string
 	Target     string
 	AllTenants bool
@@ -305,7 +308,8 @@ WITH parked AS (
         leased_until = '0001-01-01 00:00:00+00',
         leased_by = 0
     WHERE q.message_id = ANY ($2::bigint[])
-        AND q.token = ($3::bytea[])[width_bucket(q.message_id, $2::bigint[])]
+        AND q.token = substring($3::bytea, 16 * width_bucket(q.message_id, $2::bigint[]) - 15, 16)
+        AND octet_length($3::bytea) = 16 * cardinality($2::bigint[])
         AND q.consumer = $4::text
         AND q.target = $5::text
         AND ($6::boolean OR q.tenant = ANY ($7::text[]))
@@ -323,7 +327,7 @@ SELECT p.message_id::bigint AS id FROM parked AS p
 type SettleParkedParams struct {
 	LastErrors []string
 	Ids        []int64
-	Tokens     [][]byte
+	Tokens     []byte
 	Consumer   string
 	Target     string
 	AllTenants bool
@@ -370,7 +374,8 @@ WITH mine AS (
         ) <= clock_timestamp() AS aged
     FROM outbox.queue AS q
     WHERE q.message_id = ANY ($2::bigint[])
-        AND q.token = ($3::bytea[])[width_bucket(q.message_id, $2::bigint[])]
+        AND q.token = substring($3::bytea, 16 * width_bucket(q.message_id, $2::bigint[]) - 15, 16)
+        AND octet_length($3::bytea) = 16 * cardinality($2::bigint[])
         AND q.consumer = $4::text
         AND q.target = $5::text
         AND ($6::boolean OR q.tenant = ANY ($7::text[]))
@@ -427,7 +432,7 @@ SELECT a.message_id, a.attempt, true FROM aged AS a
 type SettleRetryParams struct {
 	MaxAges     []int64
 	Ids         []int64
-	Tokens      [][]byte
+	Tokens      []byte
 	Consumer    string
 	Target      string
 	AllTenants  bool

@@ -682,7 +682,8 @@ WITH given_back AS (
         leased_until = '0001-01-01 00:00:00+00',
         leased_by = 0
     WHERE q.message_id = ANY ($2::bigint[])
-        AND q.token = ($3::bytea[])[width_bucket(q.message_id, $2::bigint[])]
+        AND q.token = substring($3::bytea, 16 * width_bucket(q.message_id, $2::bigint[]) - 15, 16)
+        AND octet_length($3::bytea) = 16 * cardinality($2::bigint[])
         AND q.token <> E'\\x00000000000000000000000000000000'::bytea
     RETURNING q.message_id, q.order_key
 ),
@@ -697,7 +698,7 @@ SELECT g.message_id::bigint AS id FROM given_back AS g
 type ReleaseParams struct {
 	Unsures []bool
 	Ids     []int64
-	Tokens  [][]byte
+	Tokens  []byte
 }
 
 // Release gives leases back whose handlers never started or were interrupted: at once due again, the attempt unspent. unsures are true where
@@ -705,7 +706,7 @@ type ReleaseParams struct {
 // Guard: id and token, not nobody's; a lease that is over but not taken by anybody is given back too. Index: primary keys.
 // Locks: queue rows, then order leases, in id order.
 func (q *Queries) Release(ctx context.Context, db DBTX, arg ReleaseParams) ([]int64, error) {
-	rows, err := db.QueryContext(ctx, release, pq.Array(arg.Unsures), pq.Array(arg.Ids), pq.Array(arg.Tokens))
+	rows, err := db.QueryContext(ctx, release, pq.Array(arg.Unsures), pq.Array(arg.Ids), arg.Tokens)
 	if err != nil {
 		return nil, err
 	}
@@ -738,7 +739,8 @@ renewed AS (
     UPDATE outbox.queue AS q
     SET leased_until = LEAST(GREATEST(q.leased_until, (SELECT s.until FROM stamp AS s)), (SELECT s.latest FROM stamp AS s))
     WHERE q.message_id = ANY ($3::bigint[])
-        AND q.token = ($4::bytea[])[width_bucket(q.message_id, $3::bigint[])]
+        AND q.token = substring($4::bytea, 16 * width_bucket(q.message_id, $3::bigint[]) - 15, 16)
+        AND octet_length($4::bytea) = 16 * cardinality($3::bigint[])
         AND q.leased_until > clock_timestamp()
     RETURNING q.message_id, q.leased_until, q.consumer, q.target, q.kind, q.tenant, q.order_key
 ),
@@ -768,7 +770,7 @@ type RenewParams struct {
 	Lease        int64
 	LongestLease int64
 	Ids          []int64
-	Tokens       [][]byte
+	Tokens       []byte
 }
 
 type RenewRow struct {
@@ -786,7 +788,7 @@ func (q *Queries) Renew(ctx context.Context, db DBTX, arg RenewParams) ([]RenewR
 		arg.Lease,
 		arg.LongestLease,
 		pq.Array(arg.Ids),
-		pq.Array(arg.Tokens),
+		arg.Tokens,
 	)
 	if err != nil {
 		return nil, err
