@@ -3,6 +3,7 @@ package pgxdb_test
 import (
 	"context"
 	"testing"
+	"time"
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
@@ -54,10 +55,16 @@ func harness(t *testing.T, dsn string, mode pgx.QueryExecMode, name string) dbte
 			t.Fatal(err)
 		}
 		t.Cleanup(func() {
-			if n := pool.Stat().AcquiredConns(); n != 0 {
-				t.Errorf("%d connections were not given back", n)
+			closed := make(chan struct{})
+			go func() {
+				defer close(closed)
+				pool.Close() // waits for every connection
+			}()
+			select {
+			case <-closed:
+			case <-time.After(10 * time.Second):
+				t.Errorf("%d connections were not given back", pool.Stat().AcquiredConns())
 			}
-			pool.Close()
 		})
 		store, err := pgxdb.New(pool, pgxdb.Config{Schema: name, Listen: config.ConnConfig})
 		if err != nil {
