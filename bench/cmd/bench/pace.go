@@ -30,11 +30,7 @@ func pace(ctx context.Context, s *sitting) error {
 	s.report.lessIsBetter = true
 	var turns []turn
 	for _, c := range contenders {
-		variant := ""
-		if f, ours := c.(*peers.Fencepost); ours {
-			variant = f.Variant()
-		}
-		turns = append(turns, turn{contender: c, variant: variant, run: func(ctx context.Context) (figures []figure, err error) {
+		turns = append(turns, turn{contender: c, run: func(ctx context.Context) (figures []figure, err error) {
 			if err := c.Fill(ctx, 0); err != nil {
 				return nil, fmt.Errorf("fill: %w", err)
 			}

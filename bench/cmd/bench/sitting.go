@@ -74,21 +74,30 @@ func invite[C contest.Contender](ctx context.Context, s *sitting, contenders ...
 // A turn is what one contender does in each round.
 type turn struct {
 	contender contest.Contender
-	variant   string // of the workload or the contender, where there are several
+	variant   string // of the workload, where there are several; the contender's own where it has one
 	run       func(context.Context) ([]figure, error)
+}
+
+// row is the peer and the variant that figures are reported under.
+func (t turn) row() (peer, variant string) {
+	if c, varied := t.contender.(interface{ Variant() string }); varied {
+		return t.contender.Name(), c.Variant()
+	}
+	return t.contender.Name(), t.variant
 }
 
 // rounds lets them take turns.
 func (s *sitting) rounds(ctx context.Context, turns []turn) error {
 	for round := range s.options.rounds {
 		for _, t := range turns {
+			peer, variant := t.row()
 			figures, err := t.run(ctx)
 			if err != nil {
-				return fmt.Errorf("%s: %w", label(t.contender.Name(), t.variant), err)
+				return fmt.Errorf("%s: %w", label(peer, variant), err)
 			}
-			s.report.add(t.contender.Name(), t.variant, t.contender.Settings(), figures...)
+			s.report.add(peer, variant, t.contender.Settings(), figures...)
 			fmt.Fprintf(os.Stderr, "  round %d of %d: %s: %s %s\n", round+1, s.options.rounds,
-				label(t.contender.Name(), t.variant), format(figures[0].value), title(figures[0].name))
+				label(peer, variant), format(figures[0].value), title(figures[0].name))
 		}
 	}
 	return nil
