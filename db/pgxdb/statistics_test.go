@@ -130,3 +130,25 @@ func newPool(t *testing.T, dsn string) *pgxpool.Pool {
 	t.Cleanup(pool.Close)
 	return pool
 }
+
+// Planning a lease costs more than leasing a few messages does, so it is done once for each session.
+func TestALeaseIsPlannedOnce(t *testing.T) {
+	t.Parallel()
+	pool := newPool(t, pgtest.New(t)+"&pool_max_conns=1")
+	store, err := New(pool, Config{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	params := planParams["LeaseDue"].(gen.LeaseDueParams)
+	for range 10 {
+		if _, err := store.LeaseDue(t.Context(), db.LeaseDueParams(params)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	var cached, planned int
+	err = pool.QueryRow(t.Context(), "SELECT generic_plans, custom_plans FROM pg_prepared_statements WHERE starts_with(statement, $1)", "-- name: LeaseDue :").
+		Scan(&cached, &planned)
+	if err != nil || cached != 10 || planned != 0 {
+		t.Errorf("of 10 leases %d used the cached plan and %d were planned anew, %v", cached, planned, err)
+	}
+}
