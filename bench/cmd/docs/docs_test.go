@@ -67,7 +67,8 @@ func TestTablesAreFilled(t *testing.T) {
 		"| | messages/s | client CPU µs | server CPU µs | WAL bytes | fencepost is |\n|---|--:|--:|--:|--:|--:|\n" +
 			"| fencepost | 50,000 | 9.50 |  | 467 |  |\n| floor | 55,555 |  | 15.0 | 467 | 0.90 × |\n| river | 11,111 | 60.0 |  | 2,440 | 4.50 × |\n",
 		"Run `2026-01-01`: 100000 messages, medians of 3 rounds, PostgreSQL 15.1, at 0.5 of the full sizes.\n",
-		"| 10,000,000 | 6.90 | 11.2 | 10,000,000 | 0.82 × 10,000 |\n",
+		"\n\n- fencepost: pgx, one sender.\n- floor: in the server.\n",
+		"| 10,000,000 | 6.90 | 11.2 | 0.82 × 10,000 |\n",
 		"| fencepost hand-off | 0.40 |",
 		"<!-- measured W15 -->\nNot measured yet.\n<!-- end -->\n\nKept.\n",
 	} {
@@ -121,6 +122,21 @@ func TestALaterRunReplacesAnEarlierOnesWorkload(t *testing.T) {
 func TestAWorkloadWithoutASectionIsRefused(t *testing.T) {
 	if _, err := fill([]byte("# Nothing\n"), must(t)); err == nil || !strings.Contains(err.Error(), "no section for W") {
 		t.Error(err)
+	}
+}
+
+func TestLabels(t *testing.T) {
+	for _, c := range []struct {
+		records []record
+		want    []string
+	}{
+		{[]record{{peer: "fencepost"}, {peer: "watermill"}}, []string{"fencepost", "watermill (no lease)"}},
+		{[]record{{peer: "fencepost", variant: "alone"}, {peer: "fencepost", variant: "beside"}}, []string{"alone", "beside"}},
+		{[]record{{peer: "fencepost"}, {peer: "fencepost", variant: "listen"}, {peer: "river"}}, []string{"fencepost", "fencepost listen", "river"}},
+	} {
+		if got := labels(c.records); !slices.Equal(got, c.want) {
+			t.Errorf("labels %q, want %q", got, c.want)
+		}
 	}
 }
 

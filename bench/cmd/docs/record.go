@@ -2,6 +2,7 @@ package main
 
 import (
 	"bufio"
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"os"
@@ -118,6 +119,9 @@ func (all *results) of(workload string) []record {
 	return found
 }
 
+// noted are peers whose names do not say enough.
+var noted = map[string]string{"watermill": "watermill (no lease)"}
+
 // labels name the records of a workload: by what tells them apart.
 func labels(records []record) []string {
 	peers, variants := map[string]bool{}, map[string]bool{}
@@ -126,6 +130,7 @@ func labels(records []record) []string {
 	}
 	names := make([]string, len(records))
 	for i, r := range records {
+		r.peer = cmp.Or(noted[r.peer], r.peer)
 		switch {
 		case len(variants) == 1:
 			names[i] = r.peer

@@ -46,7 +46,7 @@ var heads = []struct{ figure, head string }{
 }
 
 // apart are numbers that are no column.
-var apart = []string{"rounds", "ratio_vs_fencepost"}
+var apart = []string{"rounds", "ratio_vs_fencepost", "backlog", "batch"}
 
 func columns(records []record) (figures, titles []string) {
 	var names []string
@@ -113,7 +113,7 @@ func table(all *results, workload string) string {
 	for i, name := range labels(records) {
 		if text := records[i].settings; text != "" && !settings[records[i].peer+text] {
 			settings[records[i].peer+text] = true
-			fmt.Fprintf(&b, "%s%s: %s.\n", map[bool]string{true: "\n"}[len(settings) == 1], name, text)
+			fmt.Fprintf(&b, "%s- %s: %s.\n", map[bool]string{true: "\n"}[len(settings) == 1], name, text)
 		}
 	}
 	return b.String()
