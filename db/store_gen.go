@@ -16,6 +16,14 @@ type Enqueuer interface {
 	// Index: message_key_unique to detect duplicates; plain inserts otherwise. Locks: the rows it inserts.
 	Enqueue(ctx context.Context, tx Tx, arg EnqueueParams) ([]EnqueueRow, error)
 
+	// EnqueueLeased is Enqueue by a process that performs what it enqueues: where leases says a length (0: not), the message is born leased, to that
+	// worker, attempt 1 and epoch 1; token is fresh for this call. leased_at is when, in microseconds since 1970, 0 where it was not: a caller's
+	// DateStyle may be one that its driver cannot read.
+	// A statement of its own, since it needs the rights of a sender too, which who only produces does not have.
+	// Guard: as Enqueue; born leased only without an order key, due now, and in a lane that is not paused.
+	// Index: as Enqueue, and pause_pkey where a lease is asked for. Locks: the rows it inserts.
+	EnqueueLeased(ctx context.Context, tx Tx, arg EnqueueLeasedParams) ([]EnqueueLeasedRow, error)
+
 	// FindKeys says what stands under the given keys: for the inputs that Enqueue did not store. It runs as a second statement, since
 	// the first cannot see the winner of a race. State: the outcome of a settled message, else pending, leased or parked. Digests are compared here:
 	// a caller's bytea_output may be one that its driver cannot read.
@@ -73,7 +81,7 @@ type Settler interface {
 	// Guard: id, token, consumer, target, scope, lease. Index: primary keys. Locks: queue rows, then order leases, in id order.
 	SettleDead(ctx context.Context, arg SettleDeadParams) ([]int64, error)
 
-	// SettleDelivered records success; accept_late takes a token that is still current although its lease is over.
+	// SettleDelivered records success, with results unless none has one; accept_late takes a token that is still current although its lease is over.
 	// Guard: id, token, consumer, target, scope, lease. Index: primary keys. Locks: queue rows, then order leases, in id order.
 	SettleDelivered(ctx context.Context, arg SettleDeliveredParams) ([]int64, error)
 
@@ -463,6 +471,35 @@ type EnqueueParams struct {
 type EnqueueRow struct {
 	ID     int64
 	Stored bool
+}
+
+// EnqueueLeasedParams are the arguments of EnqueueLeased.
+type EnqueueLeasedParams struct {
+	Tenants         []string
+	Consumers       []string
+	Targets         []string
+	Kinds           []string
+	Keys            []string
+	OrderKeys       []string
+	Priorities      []int16
+	Digests         [][]byte
+	Metadatas       []string
+	Payloads        [][]byte
+	SourcePositions []int64
+	SourceEventIds  []string
+	MaxAges         []int64
+	DueAts          []time.Time
+	Delays          []int64
+	Leases          []int64
+	Workers         []int64
+	Token           []byte
+}
+
+// EnqueueLeasedRow is a row that EnqueueLeased returns.
+type EnqueueLeasedRow struct {
+	ID       int64
+	Stored   bool
+	LeasedAt int64
 }
 
 // FindKeysParams are the arguments of FindKeys.

@@ -25,6 +25,8 @@ type Harness struct {
 	Second db.Store
 	// Begin opens a caller's transaction, which the test ends with one of the functions.
 	Begin func(t testing.TB) (tx db.Tx, commit, rollback func() error)
+	// BeginBoth is Begin with the rights of a producer and of a sender, where that makes a difference; nil: Begin.
+	BeginBoth func(t testing.TB) (tx db.Tx, commit, rollback func() error)
 	// Age moves every stored instant back by d, but for never and forever.
 	Age func(t testing.TB, d time.Duration)
 	// Dump reads all that is committed, instants in UTC.
@@ -88,6 +90,7 @@ var suite = []struct {
 	tests []test
 }{
 	{"Enqueue", enqueueTests},
+	{"EnqueueLeased", bornTests},
 	{"FindKeys", findKeysTests},
 	{"DueLanes", dueLanesTests},
 	{"LeaseDue", leaseTests},

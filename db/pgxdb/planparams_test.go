@@ -36,6 +36,12 @@ var planParams = map[string]any{
 		Priorities: []int16{0, 0}, Digests: [][]byte{make([]byte, 32), make([]byte, 32)}, Metadatas: two, Payloads: [][]byte{{1}, {2}},
 		SourcePositions: []int64{0, 0}, SourceEventIds: two, MaxAges: []int64{0, hour}, DueAts: []time.Time{db.Never, db.Never}, Delays: []int64{0, 0},
 	},
+	"EnqueueLeased": gen.EnqueueLeasedParams{
+		Tenants: two, Consumers: []string{"c", "c"}, Targets: []string{"g", "g"}, Kinds: []string{"k", "k"}, Keys: []string{"a", "b"}, OrderKeys: two,
+		Priorities: []int16{0, 0}, Digests: [][]byte{make([]byte, 32), make([]byte, 32)}, Metadatas: two, Payloads: [][]byte{{1}, {2}},
+		SourcePositions: []int64{0, 0}, SourceEventIds: two, MaxAges: []int64{0, hour}, DueAts: []time.Time{db.Never, db.Never}, Delays: []int64{0, 0},
+		Leases: []int64{0, hour}, Workers: []int64{0, 1}, Token: token,
+	},
 	"FindKeys": gen.FindKeysParams{Tenants: []string{"t1", "t2"}, Consumers: []string{"c", "c"}, Keys: []string{"key1", "key2"}, Digests: [][]byte{token, token}},
 	"DueLanes": gen.DueLanesParams{
 		Consumers: []string{"c", "c"}, Targets: []string{"g", "g"}, Kinds: []string{"k0", "k1"}, AfterTenants: two,

@@ -3,6 +3,7 @@ package pgxdb_test
 import (
 	"context"
 	"database/sql"
+	"net/url"
 	"testing"
 
 	"github.com/jackc/pgx/v5"
@@ -80,7 +81,7 @@ func TestC67ConformanceUnderRoles(t *testing.T) {
 			}
 			return store
 		}
-		producers := pool(as("producer"))
+		producers, both := pool(as("producer")), pool(bothOf(t, dsn, as))
 		open := func() db.Store {
 			producer, sender := store(producers), store(pool(as("sender")))
 			operator, viewer := store(pool(as("operator"))), store(pool(as("viewer")))
@@ -97,21 +98,52 @@ func TestC67ConformanceUnderRoles(t *testing.T) {
 		}
 		t.Cleanup(func() { beside.DB.Close() })
 		return dbtest.Harness{
-			Store:  open(),
-			Second: open(),
-			Begin: func(t testing.TB) (db.Tx, func() error, func() error) {
-				ctx := context.WithoutCancel(t.Context())
-				tx, err := producers.Begin(ctx)
-				if err != nil {
-					t.Fatal(err)
-				}
-				return pgxdb.Tx(tx), func() error { return tx.Commit(ctx) }, func() error { return tx.Rollback(ctx) }
-			},
-			Age:   beside.Age,
-			Dump:  beside.Dump,
-			Reset: beside.Reset,
+			Store:     open(),
+			Second:    open(),
+			Begin:     beginning(producers),
+			BeginBoth: beginning(both),
+			Age:       beside.Age,
+			Dump:      beside.Dump,
+			Reset:     beside.Reset,
 		}
 	})
+}
+
+func beginning(pool *pgxpool.Pool) func(testing.TB) (db.Tx, func() error, func() error) {
+	return func(t testing.TB) (db.Tx, func() error, func() error) {
+		ctx := context.WithoutCancel(t.Context())
+		tx, err := pool.Begin(ctx)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return pgxdb.Tx(tx), func() error { return tx.Commit(ctx) }, func() error { return tx.Rollback(ctx) }
+	}
+}
+
+// bothOf makes a role that is a producer and a sender, as a process is that performs what it enqueues, and gives the URL as it.
+func bothOf(t *testing.T, dsn string, as func(role string) string) string {
+	t.Helper()
+	named := func(role string) string {
+		u, err := url.Parse(as(role))
+		if err != nil {
+			t.Fatal(err)
+		}
+		return pgx.Identifier{u.Query().Get("role")}.Sanitize()
+	}
+	admin, err := sql.Open("pgx", dsn)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		defer admin.Close()
+		if _, err := admin.Exec("DROP ROLE " + named("both")); err != nil {
+			t.Error(err)
+		}
+	})
+	if _, err := admin.Exec("CREATE ROLE " + named("both") + "; GRANT " + named("producer") + ", " + named("sender") + " TO " + named("both")); err != nil {
+		t.Fatal(err)
+	}
+	return as("both")
 }
 
 // A member of the role that owns the tables may do what the owner may, whether it inherits that or sets the role.

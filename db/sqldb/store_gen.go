@@ -22,6 +22,18 @@ func (s *Store) Enqueue(ctx context.Context, tx db.Tx, arg db.EnqueueParams) ([]
 	})
 }
 
+// EnqueueLeased implements db.Enqueuer.
+func (s *Store) EnqueueLeased(ctx context.Context, tx db.Tx, arg db.EnqueueLeasedParams) ([]db.EnqueueLeasedRow, error) {
+	return callers(s, tx, func(h gen.DBTX) ([]db.EnqueueLeasedRow, error) {
+		rows, err := s.queries.EnqueueLeased(ctx, h, gen.EnqueueLeasedParams(arg))
+		out := make([]db.EnqueueLeasedRow, len(rows))
+		for i, row := range rows {
+			out[i] = db.EnqueueLeasedRow(row)
+		}
+		return out, err
+	})
+}
+
 // FindKeys implements db.Enqueuer.
 func (s *Store) FindKeys(ctx context.Context, tx db.Tx, arg db.FindKeysParams) ([]db.FindKeysRow, error) {
 	return callers(s, tx, func(h gen.DBTX) ([]db.FindKeysRow, error) {

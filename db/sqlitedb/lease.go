@@ -83,15 +83,17 @@ func (s *Store) LeaseDue(ctx context.Context, arg db.LeaseDueParams) ([]db.Lease
 	})
 }
 
+// A laneName is a lane as LeaseDueLanes takes it.
+type laneName struct {
+	Kind   string `json:"kind"`
+	Tenant string `json:"tenant"`
+}
+
 // pickDue chooses the messages of a lease, and says which lanes were cut by the bound on what is examined.
 func pickDue(ctx context.Context, q *gen.Queries, now int64, arg db.LeaseDueParams) (picks []pick, bounds []db.LeaseDueRow, err error) {
-	type lane struct {
-		Kind   string `json:"kind"`
-		Tenant string `json:"tenant"`
-	}
-	lanes := make([]lane, len(arg.Kinds))
+	lanes := make([]laneName, len(arg.Kinds))
 	for i := range lanes {
-		lanes[i] = lane{arg.Kinds[i], arg.Tenants[i]}
+		lanes[i] = laneName{arg.Kinds[i], arg.Tenants[i]}
 	}
 	open, err := q.LeaseDueLanes(ctx, gen.LeaseDueLanesParams{
 		Lanes: list(lanes), AllTenants: arg.AllTenants, Scope: list(arg.Scope), Consumer: arg.Consumer, Target: arg.Target,

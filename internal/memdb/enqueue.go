@@ -13,10 +13,27 @@ import (
 
 // Enqueue implements db.Enqueuer.
 func (s *Store) Enqueue(ctx context.Context, tx db.Tx, arg db.EnqueueParams) ([]db.EnqueueRow, error) {
-	return in(ctx, s, "Enqueue", tx, arg, func(tx *Tx) ([]db.EnqueueRow, error) { return tx.enqueue(ctx, arg) })
+	return in(ctx, s, "Enqueue", tx, arg, func(tx *Tx) ([]db.EnqueueRow, error) {
+		none := make([]int64, len(arg.Keys))
+		leased, err := tx.enqueue(ctx, db.EnqueueLeasedParams{
+			Tenants: arg.Tenants, Consumers: arg.Consumers, Targets: arg.Targets, Kinds: arg.Kinds, Keys: arg.Keys, OrderKeys: arg.OrderKeys,
+			Priorities: arg.Priorities, Digests: arg.Digests, Metadatas: arg.Metadatas, Payloads: arg.Payloads, SourcePositions: arg.SourcePositions,
+			SourceEventIds: arg.SourceEventIds, MaxAges: arg.MaxAges, DueAts: arg.DueAts, Delays: arg.Delays, Leases: none, Workers: none,
+		})
+		var rows []db.EnqueueRow
+		for _, row := range leased {
+			rows = append(rows, db.EnqueueRow{ID: row.ID, Stored: row.Stored})
+		}
+		return rows, err
+	})
 }
 
-func (tx *Tx) enqueue(ctx context.Context, arg db.EnqueueParams) ([]db.EnqueueRow, error) {
+// EnqueueLeased implements db.Enqueuer.
+func (s *Store) EnqueueLeased(ctx context.Context, tx db.Tx, arg db.EnqueueLeasedParams) ([]db.EnqueueLeasedRow, error) {
+	return in(ctx, s, "EnqueueLeased", tx, arg, func(tx *Tx) ([]db.EnqueueLeasedRow, error) { return tx.enqueue(ctx, arg) })
+}
+
+func (tx *Tx) enqueue(ctx context.Context, arg db.EnqueueLeasedParams) ([]db.EnqueueLeasedRow, error) {
 	messages, queue, err := tx.store.compose(arg)
 	if err != nil {
 		return nil, err
@@ -28,7 +45,7 @@ func (tx *Tx) enqueue(ctx context.Context, arg db.EnqueueParams) ([]db.EnqueueRo
 	}
 	slices.SortFunc(order, func(a, b int) int { return compareIdentity(messages[a], messages[b]) })
 
-	rows := make([]db.EnqueueRow, len(messages))
+	rows := make([]db.EnqueueLeasedRow, len(messages))
 	for _, i := range order {
 		rows[i].ID = messages[i].ID
 		if rows[i].Stored, err = tx.claim(ctx, messages[i]); err != nil {
@@ -37,17 +54,20 @@ func (tx *Tx) enqueue(ctx context.Context, arg db.EnqueueParams) ([]db.EnqueueRo
 		if rows[i].Stored {
 			tx.messages = append(tx.messages, messages[i])
 			tx.queue = append(tx.queue, queue[i])
+			if queue[i].Attempt == 1 {
+				rows[i].LeasedAt = queue[i].DueAt.UnixMicro()
+			}
 		}
 	}
 	return rows, nil
 }
 
 // compose draws the ids and builds the rows of an enqueue.
-func (s *Store) compose(arg db.EnqueueParams) ([]tables.Message, []tables.Queue, error) {
+func (s *Store) compose(arg db.EnqueueLeasedParams) ([]tables.Message, []tables.Queue, error) {
 	st := &statement{Store: s, now: clock()}
 	if !st.parallel(len(arg.Tenants), len(arg.Consumers), len(arg.Targets), len(arg.Kinds), len(arg.Keys), len(arg.OrderKeys),
 		len(arg.Priorities), len(arg.Digests), len(arg.Metadatas), len(arg.Payloads), len(arg.SourcePositions), len(arg.SourceEventIds),
-		len(arg.MaxAges), len(arg.DueAts), len(arg.Delays)) {
+		len(arg.MaxAges), len(arg.DueAts), len(arg.Delays), len(arg.Leases), len(arg.Workers)) {
 		return nil, nil, st.err
 	}
 	messages := make([]tables.Message, len(arg.Keys))
@@ -63,6 +83,10 @@ func (s *Store) compose(arg db.EnqueueParams) ([]tables.Message, []tables.Queue,
 		due := later(arg.DueAts[i].UTC().Truncate(time.Microsecond), after(st.now, arg.Delays[i])) // a due time in the past means now
 		queue[i] = queueRow(messages[i])
 		queue[i].DueAt, queue[i].BornAt, queue[i].ExpiresAt = due, due, expires(due, arg.MaxAges[i])
+		if arg.Leases[i] > 0 && arg.OrderKeys[i] == "" && due.Equal(st.now) && st.pauseMode(laneOf(queue[i])) < 0 {
+			queue[i].Attempt, queue[i].Epoch, queue[i].Token, queue[i].LeasedBy = 1, 1, exact(arg.Token), arg.Workers[i]
+			queue[i].LeasedUntil = after(st.now, arg.Leases[i])
+		}
 		if arg.Payloads[i] == nil { // which a driver sends as NULL
 			st.fail(&CheckError{"message", "payload not null"})
 		}
@@ -117,9 +141,10 @@ func (s *Store) FindKeys(ctx context.Context, tx db.Tx, arg db.FindKeysParams) (
 			if !taken || holder.tx != nil && holder.tx != tx {
 				continue
 			}
-			message, state := s.messages.rows[holder.id], "pending"
+			message, state := s.messages.rows[holder.id], ""
 			if holder.tx == tx {
-				message = tx.messages[slices.IndexFunc(tx.messages, func(m tables.Message) bool { return m.ID == holder.id })]
+				own := slices.IndexFunc(tx.messages, func(m tables.Message) bool { return m.ID == holder.id })
+				message, state = tx.messages[own], st.stateOf(tx.queue[own])
 			} else {
 				state = st.state(holder.id)
 			}

@@ -23,6 +23,17 @@ VALUES (
     sqlc.arg(due_at), sqlc.arg(due_at), sqlc.arg(expires_at)
 );
 
+-- EnqueueLeasedDue is EnqueueDue for a message that is born leased.
+-- Guard: the primary key; the caller has seen that the lane is not paused. Index: the primary key; queue_due grows. Locks: none beside the write lock.
+-- name: EnqueueLeasedDue :exec
+INSERT INTO outbox_queue (
+    message_id, consumer, target, kind, tenant, order_key, priority, due_at, born_at, expires_at, attempt, epoch, token, leased_by, leased_until
+)
+VALUES (
+    sqlc.arg(message_id), sqlc.arg(consumer), sqlc.arg(target), sqlc.arg(kind), sqlc.arg(tenant), '', sqlc.arg(priority),
+    sqlc.arg(due_at), sqlc.arg(due_at), sqlc.arg(expires_at), 1, 1, sqlc.arg(token), sqlc.arg(leased_by), sqlc.arg(leased_until)
+);
+
 -- FindKeys says what stands under the given keys, each {tenant, consumer, key, digest in hex}: for the inputs that Enqueue did not store.
 -- State: the outcome of a settled message, else pending, leased or parked.
 -- Guard: exact (tenant, consumer, key). Index: message_key_unique, then the primary keys. Locks: none.

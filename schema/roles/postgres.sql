@@ -120,7 +120,9 @@ GRANT SELECT ON outbox.event TO "outbox_sender";
 GRANT SELECT, DELETE ON outbox.message TO "outbox_sender";
 GRANT
     SELECT, DELETE,
-    UPDATE (attempt, epoch, unsure, token, leased_by, leased_until, due_at, state, last_error)
+    UPDATE (attempt, epoch, unsure, token, leased_by, leased_until, due_at, state, last_error),
+    -- Of no use without a producer's: who is both may enqueue messages that are born leased.
+    INSERT (attempt, epoch, token, leased_by, leased_until)
     ON outbox.queue TO "outbox_sender";
 GRANT SELECT, INSERT, UPDATE (message_id, leased_until, blocked), DELETE ON outbox.order_lease TO "outbox_sender";
 GRANT

@@ -202,8 +202,9 @@ type SettleDeliveredParams struct {
 // Every settle takes the ids in rising order with their tokens, changes only rows whose token is still the current one and whose lease
 // is not over, and returns the rows it changed; a row that does not come back is classified by FindFates. Rows are found by primary key
 // alone, whatever the statistics say. A row's own argument stands at its id's position in the array: width_bucket finds it by bisection,
-// where array_position would read half the array for each row.
-// SettleDelivered records success; accept_late takes a token that is still current although its lease is over.
+// where array_position would read half the array for each row. Tokens come one after the other in one bytea, 16 bytes each, because the n-th
+// element of a bytea[] is reached through all before it: with 500 messages that was a microsecond for each.
+// SettleDelivered records success, with results unless none has one; accept_late takes a token that is still current although its lease is over.
 // Guard: id, token, consumer, target, scope, lease. Index: primary keys. Locks: queue rows, then order leases, in id order.
 func (q *Queries) SettleDelivered(ctx context.Context, db DBTX, arg SettleDeliveredParams) ([]int64, error) {
 	rows, err := db.Query(ctx, settleDelivered,

@@ -46,6 +46,49 @@ func (q *Queries) EnqueueDue(ctx context.Context, arg EnqueueDueParams) error {
 	return err
 }
 
+const enqueueLeasedDue = `-- name: EnqueueLeasedDue :exec
+INSERT INTO outbox_queue (
+    message_id, consumer, target, kind, tenant, order_key, priority, due_at, born_at, expires_at, attempt, epoch, token, leased_by, leased_until
+)
+VALUES (
+    ?1, ?2, ?3, ?4, ?5, '', ?6,
+    ?7, ?7, ?8, 1, 1, ?9, ?10, ?11
+)
+`
+
+type EnqueueLeasedDueParams struct {
+	MessageID   int64
+	Consumer    string
+	Target      string
+	Kind        string
+	Tenant      string
+	Priority    int64
+	DueAt       int64
+	ExpiresAt   int64
+	Token       []byte
+	LeasedBy    int64
+	LeasedUntil int64
+}
+
+// EnqueueLeasedDue is EnqueueDue for a message that is born leased.
+// Guard: the primary key; the caller has seen that the lane is not paused. Index: the primary key; queue_due grows. Locks: none beside the write lock.
+func (q *Queries) EnqueueLeasedDue(ctx context.Context, arg EnqueueLeasedDueParams) error {
+	_, err := q.db.ExecContext(ctx, enqueueLeasedDue,
+		arg.MessageID,
+		arg.Consumer,
+		arg.Target,
+		arg.Kind,
+		arg.Tenant,
+		arg.Priority,
+		arg.DueAt,
+		arg.ExpiresAt,
+		arg.Token,
+		arg.LeasedBy,
+		arg.LeasedUntil,
+	)
+	return err
+}
+
 const enqueueMessage = `-- name: EnqueueMessage :many
 
 INSERT INTO outbox_message (
