@@ -52,6 +52,7 @@ type Box struct {
 	observer   *Observer
 	log        *slog.Logger
 	committed  flags
+	handOffs   handOffs
 
 	requireCredential bool
 }

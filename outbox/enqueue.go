@@ -145,7 +145,7 @@ func (r *enqueueRun) insert(ctx context.Context, batch []int) (taken []int, err 
 	if err != nil {
 		return nil, err
 	}
-	rows, err := r.box.store.Enqueue(ctx, r.tx, params)
+	rows, err := r.send(ctx, batch, params)
 	if err != nil {
 		return nil, err
 	}

@@ -19,9 +19,9 @@ type flags struct {
 
 // Committed says that a transaction that stored these messages has committed, so that senders need not wait for their next poll. It only
 // sets flags, which the senders of this process and RunNotifier act on, and never blocks. Calling it too early, too often or never does no
-// harm but to latency.
+// harm but to latency; too early, a message that was handed off waits for the short lease it was born with, which costs it an attempt.
 func (b *Box) Committed(ids ...int64) {
-	if len(ids) == 0 {
+	if len(ids) == 0 || b.handedOff(ids) {
 		return
 	}
 	b.committed.mu.Lock()

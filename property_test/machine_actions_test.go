@@ -37,6 +37,7 @@ var (
 	actions = map[string]action{
 		"enqueue":           {4, (*machine).enqueue, nil},
 		"enqueue many":      {2, (*machine).enqueueMany, nil},
+		"enqueue handed":    {2, (*machine).enqueueHandedOff, nil},
 		"late transaction":  {3, (*machine).lateTransaction, nil},
 		"lease":             {8, (*machine).lease, (*machine).leasable},
 		"lease lanes":       {12, (*machine).leaseLanes, (*machine).leasable},

@@ -16,6 +16,7 @@ type written struct {
 	effect       outbox.Effect
 	created, due instant
 	at           time.Time // no earlier by the store's clock
+	held         *leasing  // that it is born with, nil for none
 }
 
 // late is a transaction that commits some steps after it wrote (I21: what commits late is never skipped).
@@ -126,6 +127,9 @@ func (m *machine) finish(action string, tx caller, stored []written) {
 			id: w.id, lane: lane{e.Consumer, e.Target, e.Kind, e.Tenant, e.Priority}, key: e.Key, order: e.OrderKey,
 			content: content(e), maxAge: age, created: w.created,
 		}, w.due)
+		if w.held != nil {
+			m.model.grant(m.model.find(w.id), *w.held)
+		}
 		m.effects[w.id], m.recorded[w.id], m.fresh[w.id] = e, true, w.at
 	}
 }
@@ -146,9 +150,17 @@ func (m *machine) check(action string, before []written, effects []outbox.Effect
 	}
 	var conflicts []outbox.Conflict
 	all, last := before, int64(0)
+	h := m.handing
+	if h == nil {
+		h = &handing{}
+	}
+	held := m.leasing(h.client, h.scope, h.worker, h.length)
+	room, born := h.room, 0
 	for i, e := range effects {
 		id, state, same := m.standing(all, e)
 		got := receipts[i]
+		taken := room > 0 && h.takes(e) // room is kept until the statement is answered
+		room -= int(bit(taken))
 		status := outbox.Recorded
 		switch {
 		case id == 0:
@@ -158,7 +170,11 @@ func (m *machine) check(action string, before []written, effects []outbox.Effect
 			id, state, last = got.ID, outbox.StatePending, got.ID
 			created := m.model.now
 			due := max(created+micros(e.Delay), m.virtual(e.DueAt))
-			all = append(all, written{id, e, created, due, m.seen.now})
+			all = append(all, written{id, e, created, due, m.seen.now, nil})
+			if taken && m.model.pausedAt(lane{e.Consumer, e.Target, e.Kind, e.Tenant, e.Priority}) < 0 {
+				all[len(all)-1].held = &held
+				born++
+			}
 		case same:
 			status = outbox.Duplicate
 		default:
@@ -170,6 +186,7 @@ func (m *machine) check(action string, before []written, effects []outbox.Effect
 		equal(m, "receipt's state", got.State, state)
 		m.count(action, string(status))
 	}
+	h.room -= born
 	var conflict *outbox.KeyConflictError
 	if errors.As(err, &conflict) {
 		equalAll(m, "conflicts", conflict.Conflicts, conflicts)
@@ -184,7 +201,11 @@ func (m *machine) check(action string, before []written, effects []outbox.Effect
 func (m *machine) standing(own []written, e outbox.Effect) (id int64, state outbox.State, same bool) {
 	for _, w := range own {
 		if identityOf(w.effect) == identityOf(e) {
-			return w.id, outbox.StatePending, content(w.effect) == content(e)
+			state = outbox.StatePending
+			if w.held != nil {
+				state = outbox.StateLeased
+			}
+			return w.id, state, content(w.effect) == content(e)
 		}
 	}
 	for i := range m.model.rows {

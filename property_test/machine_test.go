@@ -59,9 +59,10 @@ type machine struct {
 
 	clients []client
 	workers []worker
-	hands   []hand // the leases that workers believe to have, and some that they had
-	said    []said // what they settled
-	open    *late  // a producer's transaction that takes its time
+	hands   []hand   // the leases that workers believe to have, and some that they had
+	said    []said   // what they settled
+	open    *late    // a producer's transaction that takes its time
+	handing *handing // of the enqueue under way
 
 	effects  map[int64]outbox.Effect // by message
 	recorded map[int64]bool          // every message that was ever committed (I1)

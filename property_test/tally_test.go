@@ -88,6 +88,7 @@ func (c *tally) report(t *testing.T) {
 var foreseen = map[string][]string{
 	"enqueue":                   {"recorded", "duplicate", "conflicted", "suppressed", "invalid", "committed", "rolled back"},
 	"enqueue many":              {"recorded", "duplicate", "conflicted", "invalid", "committed", "rolled back", savepoint},
+	"enqueue handed off":        {"recorded", "duplicate", "conflicted", "committed", "rolled back", savepoint, "confirmed", "not there"},
 	"late transaction":          {"recorded", "duplicate", "conflicted", "committed", "rolled back"},
 	"lease":                     {"granted", "refused", "buried: attempts", "buried: exhausted", "buried: age", "nothing", "invalid"},
 	"lease lanes":               {"granted", "refused", "buried: attempts", "buried: exhausted", "buried: age", "nothing", "invalid"},

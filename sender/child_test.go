@@ -37,6 +37,9 @@ func childMain(dsn string) int {
 		return childFailed(err)
 	}
 	defer closeStore()
+	if role := os.Getenv(roleVariable); strings.HasPrefix(role, handsOffAndDies) {
+		return childHandsOff(ctx, store, role)
+	}
 	box, err := outbox.New(store, outbox.Config{Logger: slog.New(slog.DiscardHandler)})
 	if err != nil {
 		return childFailed(err)

@@ -51,6 +51,18 @@ type Config struct {
 	// Notify runs the box's notifier: other processes hear of what is committed through this box. One sender of a box is enough.
 	Notify bool
 
+	// HandOff has the sender perform what its own process enqueues without looking for it: what goes through the sender's Box, to its consumer and
+	// in its Scope, is stored with a lease already (5 s, or the shortest Lease if that is less), as long as there are free slots, and starts
+	// when Receipt.Committed, Box.Committed or InTx says that the transaction has committed. That costs one renewal for all that were committed
+	// meanwhile, and no lease statement and no poll; the producer's insert is the same plus its lease. Effects with an order key, a due time or
+	// a delay, in a paused lane or in one whose target is unavailable, duplicates, and what finds no free slot are leased in the usual way. So is
+	// what two thirds of that lease, or its age, did not see confirmed. What is committed without a word is found after a Poll.
+	//
+	// If the commit fails there is nothing; if the process dies, or the commit takes longer than that lease, another lease follows it and the
+	// attempt is spent: the policy has to allow 2. A transaction that hands off needs the rights of a producer and of a sender; the first
+	// that has not fails with db.ErrDenied, and from then on nothing is handed off. RunOnce does not. Default false.
+	HandOff bool
+
 	// Name is the worker's label for operators; two may have the same. Default: the Credential's, of which it must not differ, or else the host's
 	// name. At most 128 bytes.
 	Name string

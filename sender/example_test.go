@@ -12,6 +12,43 @@ import (
 	"github.com/fencepost-go/fencepost/sender"
 )
 
+// A service that produces and sends: what it commits starts at once, without being looked for.
+func ExampleConfig_handOff() {
+	ctx, stop := context.WithCancel(context.Background())
+	store := memdb.New(memdb.Config{}) // a program uses pgxdb.New or sqldb.New
+	box, err := outbox.New(store, outbox.Config{})
+	if err != nil {
+		log.Fatal(err)
+	}
+	wallets, err := box.Consumer("wallets", "ledger", outbox.Policy{})
+	if err != nil {
+		log.Fatal(err)
+	}
+	s, err := sender.New(box, wallets, sender.Config{HandOff: true, Handlers: sender.Handlers{
+		"charge": {Do: func(_ context.Context, m outbox.Message) error {
+			fmt.Println("performed", m.Key)
+			stop()
+			return nil
+		}},
+	}})
+	if err != nil {
+		log.Fatal(err)
+	}
+	done := make(chan error)
+	go func() { done <- s.Run(ctx) }()
+	err = memdb.InTx(ctx, store, box, func(tx *memdb.Tx) error { // which says that it has committed
+		_, err := box.Enqueue(ctx, tx, outbox.Effect{Consumer: "wallets", Target: "ledger", Kind: "charge", Key: "order-1"})
+		return err
+	})
+	if err != nil {
+		log.Fatal(err)
+	}
+	fmt.Println("stopped:", <-done)
+	// Output:
+	// performed order-1
+	// stopped: <nil>
+}
+
 type push struct {
 	Device string
 	Text   string

@@ -13,7 +13,7 @@ const scanWithin = 10 * time.Second
 // lease looks for due messages and leases what there is room for.
 func (w *worker) lease(now time.Time) {
 	room := w.room()
-	if room <= 0 || w.stop.begun || w.pressing || w.untrusted(now) || w.secluded(now) || !w.may(leasing, now) {
+	if room <= 0 || w.closed(now) || !w.may(leasing, now) {
 		return
 	}
 	at := w.schedule.scanAt()
@@ -27,11 +27,15 @@ func (w *worker) lease(now time.Time) {
 	}
 }
 
+// closed says whether nothing more is to be taken on.
+func (w *worker) closed(now time.Time) bool {
+	return w.stop.begun || w.pressing || w.untrusted(now) || w.secluded(now)
+}
+
 // room is how many messages there are slots for, with some to wait where handlers are short. Those that wait are used up by half before
 // more are leased, so that a lease is not asked for each.
 func (w *worker) room() int {
-	ahead := w.pace.ahead(w.config.Slots, w.config.Batch)
-	occupied := len(w.running.all) + len(w.waiting) + w.following
+	ahead, occupied := w.pace.ahead(w.config.Slots, w.config.Batch), w.occupied()
 	if over := occupied - w.config.Slots; over >= 0 && over > ahead/2 {
 		return 0
 	}
@@ -41,6 +45,9 @@ func (w *worker) room() int {
 	}
 	return room
 }
+
+// occupied is how many messages have a slot or wait for one.
+func (w *worker) occupied() int { return len(w.running.all) + len(w.waiting) + w.following }
 
 // scan asks which lanes have due messages.
 func (w *worker) scan() {
@@ -73,11 +80,13 @@ func (w *worker) pass(p plan) {
 	}
 	began, within := time.Now(), w.shortest/3
 	var pass outbox.Pass
+	w.asked = p.limit
 	w.call(leasing, within, func(ctx context.Context) (err error) {
 		pass, err = w.box.LeaseLanes(ctx, request)
 		return err
 	}, func(err error) {
 		now := time.Now()
+		w.asked = 0
 		if err != nil {
 			w.askLess()
 			w.leaseFailed(err)

@@ -203,7 +203,8 @@ type process struct {
 	inTx     inTx
 	query    query
 	begin    begin
-	lost     atomic.Int32 // leases found lost
+	lost     atomic.Int32  // leases found lost
+	handsOff *atomic.Int32 // inserts with leases, of a handingProcess
 
 	mu      sync.Mutex
 	retries []time.Duration // their delays

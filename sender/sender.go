@@ -44,6 +44,9 @@ func New(box *outbox.Box, consumer *outbox.Consumer, config Config) (*Sender, er
 	if box.RequiresCredential() && config.Credential.IsZero() {
 		err = errors.Join(err, fmt.Errorf("%w: the box requires a Credential", outbox.ErrUnidentified))
 	}
+	if consumer != nil && config.HandOff && consumer.Policy().MaxAttempts < 2 {
+		err = errors.Join(err, &outbox.InvalidError{Field: "HandOff", Problem: "needs a policy of 2 attempts or more: a commit that takes long spends one"})
+	}
 	if consumer != nil {
 		limited, agesErr := consumer.WithMaxAges(ages)
 		consumer, err = limited, errors.Join(err, agesErr)

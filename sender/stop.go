@@ -73,7 +73,7 @@ func (w *worker) over() bool {
 		return false
 	case w.calls.Err() != nil:
 		return true
-	case len(w.running.all)+len(w.waiting)+len(w.finished)+len(w.unwanted) > 0:
+	case len(w.running.all)+len(w.waiting)+len(w.finished)+len(w.unwanted) > 0, w.handOff != nil && w.handOff.Pending():
 		return false
 	default:
 		return w.stop.begun || w.once && (w.schedule.exhausted() || w.counts.Leased >= onceAtMost)

@@ -18,6 +18,7 @@ type worker struct {
 	id       int64 // in the leases it takes
 	schedule *schedule
 	most     int // that a pass may lease now, at most a batch
+	asked    int // of the pass under way
 	counts   Counts
 
 	events  chan func()
@@ -25,6 +26,7 @@ type worker struct {
 	woken   <-chan struct{}
 	hinted  chan struct{} // by the database
 	hinters sync.WaitGroup
+	handOff *outbox.HandOff // nil without one
 
 	calls    context.Context // of database calls: detached from Run's, it ends when a stop can wait no longer
 	endCalls context.CancelFunc
@@ -84,6 +86,7 @@ type operation int
 const (
 	settling operation = iota
 	renewing
+	confirming // what it gives back goes out at once
 	releasing
 	leasing // scans too
 	touching
@@ -92,7 +95,7 @@ const (
 )
 
 func (o operation) String() string {
-	return [...]string{"settle", "renew", "release", "lease", "touch", "start"}[o]
+	return [...]string{"settle", "renew", "confirm", "release", "lease", "touch", "start"}[o]
 }
 
 func (s *Sender) newWorker(ctx context.Context) *worker {
@@ -124,6 +127,8 @@ func (w *worker) run(ctx context.Context) error {
 	defer w.hinters.Wait()
 	defer hush()
 	w.listen(hinting)
+	handed, endHandOff := w.beginHandOff()
+	defer endHandOff()
 	timer := time.NewTimer(0)
 	defer timer.Stop()
 	ended := ctx.Done()
@@ -143,6 +148,7 @@ func (w *worker) run(ctx context.Context) error {
 			w.schedule.wake()
 		case <-w.hinted:
 			w.schedule.wake()
+		case <-handed:
 		case <-timer.C:
 		case <-ended:
 			ended = nil
@@ -163,7 +169,7 @@ func (w *worker) drainEvents() {
 func (w *worker) advance(now time.Time) {
 	w.endStop(now)
 	w.startWaiting(now)
-	steps := [starting]func(time.Time){settling: w.settle, renewing: w.renew, releasing: w.release, leasing: w.lease, touching: w.touch}
+	steps := [starting]func(time.Time){settling: w.settle, renewing: w.renew, confirming: w.confirm, releasing: w.release, leasing: w.lease, touching: w.touch}
 	for op, step := range steps {
 		if operation(op) != w.outage.last {
 			step(now)
@@ -173,6 +179,7 @@ func (w *worker) advance(now time.Time) {
 	if w.outage.down {
 		steps[w.outage.last](now)
 	}
+	w.offer(now)
 }
 
 // look makes the loop look again at the given time at the latest.
