@@ -63,7 +63,6 @@ func TestC80CopiedDatabaseSendsNothing(t *testing.T) {
 func copyDatabase(t *testing.T, original fixture) fixture {
 	t.Helper()
 	original.pool.Close()
-	original.on.close()
 	address, err := url.Parse(original.dsn)
 	if err != nil {
 		t.Fatal(err)

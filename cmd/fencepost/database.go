@@ -46,13 +46,13 @@ func (c *connection) open(ctx context.Context, command string) (*database, error
 	if err != nil {
 		return nil, err
 	}
-	pool, err := pgxpool.NewWithConfig(ctx, config)
+	pool, closePool, err := openPool(ctx, config)
 	if err != nil {
 		return nil, err
 	}
 	store, err := pgxdb.New(pool, pgxdb.Config{Schema: c.schema, Listen: config.ConnConfig})
 	if err != nil {
-		pool.Close()
+		closePool()
 		return nil, err
 	}
 	return &database{
@@ -60,8 +60,17 @@ func (c *connection) open(ctx context.Context, command string) (*database, error
 		inTx: func(ctx context.Context, box *outbox.Box, fn func(db.Tx) error) error {
 			return pgxdb.InTx(ctx, pool, box, func(tx *pgxdb.BoxTx) error { return fn(tx) })
 		},
-		close: pool.Close,
+		close: closePool,
 	}, nil
+}
+
+// openPool gives a pool and what ends its use. Tests have it share one between commands.
+var openPool = func(ctx context.Context, config *pgxpool.Config) (*pgxpool.Pool, func(), error) {
+	pool, err := pgxpool.NewWithConfig(ctx, config)
+	if err != nil {
+		return nil, nil, err
+	}
+	return pool, pool.Close, nil
 }
 
 // filePrefix begins the connection string of a file of SQLite.

@@ -32,7 +32,6 @@ var (
 func TestExamples(t *testing.T) {
 	t.Parallel()
 	f := newExampleFixture(t)
-	f.on.close()
 	f.pool.Close()
 	tried := 0
 	for _, cmd := range allCommands() {

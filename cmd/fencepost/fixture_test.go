@@ -8,6 +8,7 @@ import (
 	"log/slog"
 	"path/filepath"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -96,13 +97,36 @@ func (f fixture) fill(t *testing.T) {
 	}
 }
 
+// pools are those of the open fixtures on PostgreSQL, by connection string: their commands share them, since most of what a short command
+// costs is its connection.
+var pools sync.Map
+
+func init() {
+	alone := openPool
+	openPool = func(ctx context.Context, config *pgxpool.Config) (*pgxpool.Pool, func(), error) {
+		if pool, ok := pools.Load(config.ConnString()); ok {
+			return pool.(*pgxpool.Pool), func() {}, nil
+		}
+		return alone(ctx, config)
+	}
+}
+
 func openFixture(t *testing.T, dsn string) fixture {
 	t.Helper()
-	pool, err := pgxpool.New(context.Background(), dsn)
+	config, err := pgxpool.ParseConfig(dsn)
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(pool.Close)
+	config.MaxConns = 20 // of several commands
+	pool, err := pgxpool.NewWithConfig(context.Background(), config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	pools.Store(dsn, pool)
+	t.Cleanup(func() {
+		pools.Delete(dsn)
+		pool.Close()
+	})
 	f := fixture{dsn: dsn, pool: pool}
 	f.open(t)
 	return f
