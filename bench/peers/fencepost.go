@@ -23,6 +23,7 @@ import (
 type Fencepost struct {
 	Producers int  // in the same process, each with a connection of its own
 	Listen    bool // messages are heard of through PostgreSQL, as from another process
+	HandOff   bool // messages are born leased to the sender of the process
 
 	db              *sql.DB
 	pool, producing *pgxpool.Pool
@@ -34,15 +35,22 @@ func (f *Fencepost) Settings() string {
 	if f.Listen {
 		settings += ", Listen, producers with a box of their own that runs RunNotifier"
 	}
+	if f.HandOff {
+		settings += ", HandOff"
+	}
 	return settings
 }
 
 // Variant tells apart those that take part in one workload.
 func (f *Fencepost) Variant() string {
-	if f.Listen {
+	switch {
+	case f.Listen:
 		return "listen"
+	case f.HandOff:
+		return "hand-off"
+	default:
+		return ""
 	}
-	return ""
 }
 
 const (
@@ -116,7 +124,9 @@ func (f *Fencepost) perform(ctx context.Context, do func(context.Context, outbox
 	if err != nil {
 		return err
 	}
-	s, err := sender.New(box, consumer, sender.Config{Slots: slots, Batch: batch, Handlers: sender.Handlers{floor.Kind: {Do: do}}, Listen: f.Listen})
+	s, err := sender.New(box, consumer, sender.Config{
+		Slots: slots, Batch: batch, Handlers: sender.Handlers{floor.Kind: {Do: do}}, Listen: f.Listen, HandOff: f.HandOff,
+	})
 	if err != nil {
 		return err
 	}

@@ -19,7 +19,8 @@ func pace(ctx context.Context, s *sitting) error {
 		producers = 8   // connections for them
 	)
 	contenders, err := invite[contest.Pacer](ctx, s,
-		&peers.Fencepost{Producers: producers}, &peers.Fencepost{Producers: producers, Listen: true}, &peers.River{Producers: producers})
+		&peers.Fencepost{Producers: producers}, &peers.Fencepost{Producers: producers, Listen: true},
+		&peers.Fencepost{Producers: producers, HandOff: true}, &peers.River{Producers: producers})
 	if err != nil {
 		return err
 	}
