@@ -97,8 +97,7 @@ func (f fixture) fill(t *testing.T) {
 	}
 }
 
-// pools are those of the open fixtures on PostgreSQL, by connection string: their commands share them, since most of what a short command
-// costs is its connection.
+// pools are those that sharePool opened, by connection string.
 var pools sync.Map
 
 func init() {
@@ -111,7 +110,8 @@ func init() {
 	}
 }
 
-func openFixture(t *testing.T, dsn string) fixture {
+// sharePool opens a pool that all commands of a connection string share until the test ends: most of what a short command costs is its connection.
+func sharePool(t *testing.T, dsn string) *pgxpool.Pool {
 	t.Helper()
 	config, err := pgxpool.ParseConfig(dsn)
 	if err != nil {
@@ -127,7 +127,12 @@ func openFixture(t *testing.T, dsn string) fixture {
 		pools.Delete(dsn)
 		pool.Close()
 	})
-	f := fixture{dsn: dsn, pool: pool}
+	return pool
+}
+
+func openFixture(t *testing.T, dsn string) fixture {
+	t.Helper()
+	f := fixture{dsn: dsn, pool: sharePool(t, dsn)}
 	f.open(t)
 	return f
 }

@@ -37,6 +37,7 @@ func TestC67Commands(t *testing.T) {
 		"worker": {"migrator", "sender", "operator", "janitor", "viewer"},
 	}
 	for _, role := range []string{"migrator", "producer", "sender", "operator", "janitor", "viewer", "repair"} {
+		sharePool(t, as(role))
 		for _, args := range [][]string{{"status"}, {"list"}, {"show", "4"}, {"worker", "list"}} {
 			r := command(t, append(args, "--dsn", as(role))...)
 			if may := slices.Contains(allowed[args[0]], role); may && (r.code != exitOK || r.stdout == "") {

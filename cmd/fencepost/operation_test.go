@@ -109,7 +109,7 @@ func testOlderThan(t *testing.T, f fixture) {
 // A limit cuts a run short wherever a page ends, and --after goes on there: together they act on each message once.
 func TestLimitAndAfter(t *testing.T) {
 	t.Parallel()
-	f := openFixture(t, newFixture(t).dsn)
+	f := newFixture(t)
 	f.many(t, "bulk", 2300)
 	f.many(t, "other", 10)
 	f.bury(t, "bulk", "attempts")
@@ -134,7 +134,7 @@ func TestLimitAndAfter(t *testing.T) {
 // A run that is interrupted in a batch ends that batch, says what was done and where to go on; going on does the rest, each once.
 func TestCtrlCEndsTheBatch(t *testing.T) {
 	t.Parallel()
-	f := openFixture(t, newFixture(t).dsn)
+	f := newFixture(t)
 	f.many(t, "bulk", 2500)
 	f.bury(t, "bulk", "attempts")
 	args := []string{"replay", "--kind", "bulk", "--yes", "--reason", "repaired", "--actor", "ann", "--dsn", f.dsn}
