@@ -90,10 +90,12 @@ func (s SQL) qualified(table string) string {
 func (s SQL) Reset(t testing.TB) {
 	t.Helper()
 	// Batches first: what is deleted elsewhere would complete them.
+	var all strings.Builder
 	for _, table := range append([]string{"batch", "batch_row"}, slices.Collect(maps.Keys(instants))...) {
-		if _, err := s.DB.ExecContext(t.Context(), "DELETE FROM "+s.qualified(table)); err != nil {
-			t.Fatalf("reset %s: %v", table, err)
-		}
+		all.WriteString("DELETE FROM " + s.qualified(table) + ";")
+	}
+	if _, err := s.DB.ExecContext(t.Context(), all.String()); err != nil {
+		t.Fatal("reset: ", err)
 	}
 }
 
