@@ -41,8 +41,8 @@ verify: ## Check generated code, format, modules, vet, staticcheck and the proje
 test test-full race: export GOGC ?= 400
 
 test: ## Run all tests, big data at a tenth (at most 5 minutes)
-	$(call each,test -timeout 5m ./...)
-	$(GO) test -C bench ./cmd/... ./floor ./load ./peers
+	$(call each,test -vet=off -timeout 5m ./...)
+	$(GO) test -C bench -vet=off ./cmd/... ./floor ./load ./peers
 
 test-full: ## Run all tests at their full sizes
 	$(call each,test -count=1 -timeout 60m ./...,FENCEPOST_FULL=1)
