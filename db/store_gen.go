@@ -276,9 +276,9 @@ type Worker interface {
 	// RegisterWorker records a running sender; its id stands in the leases it takes. Guard: none. Index: worker_pkey. Locks: the new row.
 	RegisterWorker(ctx context.Context, arg RegisterWorkerParams) ([]int64, error)
 
-	// TouchWorker says that a sender is alive; no row comes back when its record was purged, and it registers anew.
-	// Guard: id. Index: worker_pkey. Locks: the row.
-	TouchWorker(ctx context.Context, arg TouchWorkerParams) ([]int64, error)
+	// TouchWorkers says that senders are alive; no row comes back for one whose record was purged, and it registers anew.
+	// Guard: ids. Index: worker_pkey. Locks: the rows; each is touched by its own process alone, so no two calls wait for each other.
+	TouchWorkers(ctx context.Context, arg TouchWorkersParams) ([]int64, error)
 }
 
 // Doctor is the part of Store that queries/postgres/doctor.sql serves.
@@ -1294,9 +1294,9 @@ type RegisterWorkerParams struct {
 	Host string
 }
 
-// TouchWorkerParams are the arguments of TouchWorker.
-type TouchWorkerParams struct {
-	ID int64
+// TouchWorkersParams are the arguments of TouchWorkers.
+type TouchWorkersParams struct {
+	Ids []int64
 }
 
 // AuditMessagesParams are the arguments of AuditMessages.

@@ -40,74 +40,117 @@ type DueLane struct {
 // DueLanes lists the lanes that have a due message, paused ones left out, in no promised order. It sends one statement for each 1,000
 // lanes found. Retryable.
 func (b *Box) DueLanes(ctx context.Context, query LaneQuery) ([]DueLane, error) {
+	lanes, err := b.DueLanesOf(ctx, []LaneQuery{query})
+	if err != nil {
+		return nil, err
+	}
+	return lanes[0], nil
+}
+
+// DueLanesOf is DueLanes for several consumers at once, with an answer to each query, in their order. They share their statements: one for those of
+// named tenants, and one for those of all.
+func (b *Box) DueLanesOf(ctx context.Context, queries []LaneQuery) ([][]DueLane, error) {
 	var found problems
-	found.consumer(query.Consumer)
-	found.kinds(query.Kinds)
-	query.Scope.check(&found)
+	for _, query := range queries {
+		found.consumer(query.Consumer)
+		found.kinds(query.Kinds)
+		query.Scope.check(&found)
+	}
 	if err := found.refused(ctx); err != nil {
 		return nil, failed("due lanes", err)
 	}
-	var lanes []DueLane
-	for seeds := range slices.Chunk(laneSeeds(query), maxBatch) {
-		more, err := b.dueLanes(ctx, query, seeds, query.Limit-len(lanes))
-		if err != nil {
-			return nil, failed("due lanes", err)
+	scan := laneScan{box: b, queries: queries, lanes: make([][]DueLane, len(queries))}
+	for _, allTenants := range []bool{false, true} {
+		for seeds := range slices.Chunk(laneSeeds(queries, allTenants), maxBatch) {
+			if err := scan.run(ctx, seeds, allTenants); err != nil {
+				return nil, failed("due lanes", err)
+			}
 		}
-		lanes = append(lanes, more...)
 	}
-	return lanes, nil
+	return scan.lanes, nil
 }
 
-// A laneSeed is where the loose scan of one kind goes on: through all tenants, or through the priorities of one.
+// A laneSeed is where the loose scan of one kind of one query goes on: through all tenants, or through the priorities of one.
 type laneSeed struct {
+	query    int
 	kind     string
 	tenant   string
 	priority int32
 }
 
-func laneSeeds(query LaneQuery) []laneSeed {
-	tenants := query.Scope.Names()
-	if query.Scope.all {
-		tenants = []string{""}
-	}
+// laneSeeds are those of the queries for all tenants, or of the others.
+func laneSeeds(queries []LaneQuery, allTenants bool) []laneSeed {
 	var seeds []laneSeed
-	for _, kind := range distinct(query.Kinds) {
-		for _, tenant := range tenants {
-			seeds = append(seeds, laneSeed{kind: kind, tenant: tenant, priority: db.FirstPriority})
+	for i, query := range queries {
+		if query.Scope.all != allTenants {
+			continue
+		}
+		tenants := query.Scope.Names()
+		if allTenants {
+			tenants = []string{""}
+		}
+		for _, kind := range distinct(query.Kinds) {
+			for _, tenant := range tenants {
+				seeds = append(seeds, laneSeed{query: i, kind: kind, tenant: tenant, priority: db.FirstPriority})
+			}
 		}
 	}
 	return seeds
 }
 
-func (b *Box) dueLanes(ctx context.Context, query LaneQuery, seeds []laneSeed, limit int) ([]DueLane, error) {
-	var lanes []DueLane
-	for len(lanes) < limit {
-		params := db.DueLanesParams{
-			MaxRows:    int32(min(limit-len(lanes), maxBatch)),
-			AllTenants: query.Scope.all,
+// A laneScan is one DueLanesOf under way.
+type laneScan struct {
+	box     *Box
+	queries []LaneQuery
+	lanes   [][]DueLane
+}
+
+// run goes on from the seeds until they are through or their queries have enough.
+func (s *laneScan) run(ctx context.Context, seeds []laneSeed, allTenants bool) error {
+	for {
+		seeds = slices.DeleteFunc(seeds, func(seed laneSeed) bool { return s.room(seed.query) <= 0 })
+		if len(seeds) == 0 {
+			return nil
 		}
+		params := db.DueLanesParams{MaxRows: int32(s.most(seeds)), AllTenants: allTenants}
 		for _, seed := range seeds {
-			params.Consumers = append(params.Consumers, query.Consumer.name)
-			params.Targets = append(params.Targets, query.Consumer.target)
+			consumer := s.queries[seed.query].Consumer
+			params.Consumers = append(params.Consumers, consumer.name)
+			params.Targets = append(params.Targets, consumer.target)
 			params.Kinds = append(params.Kinds, seed.kind)
 			params.AfterTenants = append(params.AfterTenants, seed.tenant)
 			params.AfterPriorities = append(params.AfterPriorities, seed.priority)
 		}
-		rows, err := b.store.DueLanes(ctx, params)
+		rows, err := s.box.store.DueLanes(ctx, params)
 		if err != nil {
-			return nil, err
+			return err
 		}
 		for _, row := range rows {
 			seed := &seeds[row.Seed-1]
 			seed.tenant, seed.priority = row.Tenant, row.Priority
-			lanes = append(lanes, DueLane{
-				Lane:  Lane{Kind: seed.kind, Tenant: row.Tenant, Priority: int16(row.Priority)},
-				Since: row.DueAt.UTC(),
-			})
+			if s.room(seed.query) > 0 {
+				s.lanes[seed.query] = append(s.lanes[seed.query], DueLane{
+					Lane:  Lane{Kind: seed.kind, Tenant: row.Tenant, Priority: int16(row.Priority)},
+					Since: row.DueAt.UTC(),
+				})
+			}
 		}
 		if len(rows) < int(params.MaxRows) {
-			break
+			return nil
 		}
 	}
-	return lanes, nil
+}
+
+// room is how many more lanes a query wants.
+func (s *laneScan) room(query int) int { return s.queries[query].Limit - len(s.lanes[query]) }
+
+// most is how many rows the next statement may return: what the queries of the seeds want, at most a full statement.
+func (s *laneScan) most(seeds []laneSeed) int {
+	rows, last := 0, -1
+	for _, seed := range seeds {
+		if seed.query != last {
+			rows, last = min(rows+s.room(seed.query), maxBatch), seed.query
+		}
+	}
+	return rows
 }

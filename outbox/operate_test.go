@@ -272,14 +272,14 @@ func TestReleaseWorkerTakesItsLeases(t *testing.T) {
 	if workers[0].Host != "host \uFFFD" || len(workers[1].Host) != 255 {
 		t.Errorf("hosts %+v", workers)
 	}
-	if known, err := b.box.TouchWorker(t.Context(), gone); err != nil || !known {
-		t.Errorf("touched: %t, %v", known, err)
+	if known, err := b.box.TouchWorkers(t.Context(), []int64{gone, 1 << 60}); err != nil || !slices.Equal(known, []bool{true, false}) {
+		t.Errorf("touched: %v, %v", known, err)
 	}
 	b.store.Age(time.Hour)
 	if n, err := b.box.PurgeWorkers(t.Context(), time.Minute, 10); err != nil || n != 2 {
 		t.Errorf("forgot %d, %v", n, err)
 	}
-	if known, err := b.box.TouchWorker(t.Context(), gone); err != nil || known {
-		t.Errorf("touched: %t, %v", known, err)
+	if known, err := b.box.TouchWorkers(t.Context(), []int64{gone}); err != nil || known[0] {
+		t.Errorf("touched: %v, %v", known, err)
 	}
 }

@@ -2,6 +2,7 @@ package outbox
 
 import (
 	"context"
+	"slices"
 	"strings"
 
 	"github.com/fencepost-go/fencepost/db"
@@ -24,11 +25,23 @@ func (b *Box) RegisterWorker(ctx context.Context, name, host string) (int64, err
 	return ids[0], nil
 }
 
-// TouchWorker says that a worker is alive. It answers false when the record was purged: register anew. Retryable.
-func (b *Box) TouchWorker(ctx context.Context, id int64) (bool, error) {
-	if err := ctx.Err(); err != nil {
-		return false, failed("touch worker", err)
+// TouchWorkers says that workers are alive, at most 1,000 of them. For each it answers, in their order, false when the record was purged: register anew.
+// Retryable.
+func (b *Box) TouchWorkers(ctx context.Context, ids []int64) ([]bool, error) {
+	var found problems
+	if len(ids) > maxBatch {
+		found.addf("IDs", "has %d entries, at most %d are allowed", len(ids), maxBatch)
 	}
-	ids, err := b.store.TouchWorker(ctx, db.TouchWorkerParams{ID: id})
-	return len(ids) > 0, failed("touch worker", err)
+	if err := found.refused(ctx); err != nil {
+		return nil, failed("touch workers", err)
+	}
+	touched, err := b.store.TouchWorkers(ctx, db.TouchWorkersParams{Ids: distinct(ids)})
+	if err != nil {
+		return nil, failed("touch workers", err)
+	}
+	known := make([]bool, len(ids))
+	for i, id := range ids {
+		known[i] = slices.Contains(touched, id)
+	}
+	return known, nil
 }

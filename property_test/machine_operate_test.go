@@ -240,9 +240,9 @@ func (m *machine) expire() {
 // tendWorkers says that a worker is alive, and forgets those that said so too long ago.
 func (m *machine) tendWorkers() {
 	i := number(m.rt, "worker", 0, len(m.workers)-1)
-	alive, err := m.box.TouchWorker(m.ctx, m.workers[i].id)
+	alive, err := m.box.TouchWorkers(m.ctx, []int64{m.workers[i].id})
 	m.must(err)
-	equal(m, "alive", alive, true)
+	equalAll(m, "alive", alive, []bool{true})
 	m.workers[i].at = m.model.now
 	m.count("worker", "touched")
 	keep := one(m.rt, "keep", []time.Duration{time.Hour, 24 * time.Hour})
@@ -254,9 +254,9 @@ func (m *machine) tendWorkers() {
 			continue
 		}
 		gone++
-		alive, err := m.box.TouchWorker(m.ctx, w.id)
+		alive, err := m.box.TouchWorkers(m.ctx, []int64{w.id})
 		m.must(err)
-		equal(m, "alive", alive, false)
+		equalAll(m, "alive", alive, []bool{false})
 		id, err := m.box.RegisterWorker(m.ctx, w.name, "host")
 		m.must(err)
 		m.workers[i] = worker{id: id, name: w.name, at: m.model.now}

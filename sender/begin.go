@@ -100,8 +100,10 @@ func (w *worker) touch(now time.Time) {
 		return
 	}
 	id, began := w.id, now
-	w.call(touching, w.shortest/3, func(ctx context.Context) error {
-		known, err := w.box.TouchWorker(ctx, id)
+	var round *round[bool]
+	w.call(touching, w.shortest/3, func(ctx context.Context) (err error) {
+		var known bool
+		known, round, err = w.team.touches.answer(ctx, w, id, w.touchAt.Add(-touchEvery))
 		if err == nil && !known {
 			id, err = w.box.RegisterWorker(ctx, w.config.Name, host())
 		}
@@ -111,10 +113,10 @@ func (w *worker) touch(now time.Time) {
 		return err
 	}, func(err error) {
 		if err == nil {
-			now := time.Now()
 			w.lookedUp(began)
-			w.outage.worked(touching, now)
-			w.id, w.touchAt = id, now.Add(touchEvery)
+			w.outage.worked(touching, time.Now())
+			w.id, w.touchAt = id, round.began.Add(touchEvery)
+			w.team.touches.willing(w, id)
 		}
 	})
 }

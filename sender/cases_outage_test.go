@@ -42,9 +42,9 @@ func (a *attempts) SettleDelivered(ctx context.Context, arg db.SettleDeliveredPa
 	return a.Store.SettleDelivered(ctx, arg)
 }
 
-func (a *attempts) TouchWorker(ctx context.Context, arg db.TouchWorkerParams) ([]int64, error) {
+func (a *attempts) TouchWorkers(ctx context.Context, arg db.TouchWorkersParams) ([]int64, error) {
 	a.n.Add(1)
-	return a.Store.TouchWorker(ctx, arg)
+	return a.Store.TouchWorkers(ctx, arg)
 }
 
 // A party is a process whose sender performs one kind. Its handlers wait for the test.

@@ -18,7 +18,7 @@ func (w *worker) lease(now time.Time) {
 	}
 	at := w.schedule.scanAt()
 	if !now.Before(at) {
-		w.scan()
+		w.scan(now)
 		return
 	}
 	w.look(at)
@@ -50,25 +50,28 @@ func (w *worker) room() int {
 func (w *worker) occupied() int { return len(w.running.all) + len(w.waiting) + w.following }
 
 // scan asks which lanes have due messages.
-func (w *worker) scan() {
-	began := time.Now()
+func (w *worker) scan(now time.Time) {
+	query := outbox.LaneQuery{Consumer: w.consumer, Kinds: w.kinds, Scope: w.config.Scope, Limit: maxDueLanes}
+	since := w.schedule.scan(now)
 	var due []outbox.DueLane
-	w.schedule.scan()
+	var round *round[[]outbox.DueLane]
 	w.call(leasing, scanWithin, func(ctx context.Context) (err error) {
-		due, err = w.box.DueLanes(ctx, outbox.LaneQuery{Consumer: w.consumer, Kinds: w.kinds, Scope: w.config.Scope, Limit: maxDueLanes})
+		due, round, err = w.team.scans.answer(ctx, w, query, since)
 		return err
 	}, func(err error) {
-		now := time.Now()
 		if err != nil {
 			w.schedule.wake()
 			w.leaseFailed(err)
 			return
 		}
-		w.schedule.scanned(due, began, now)
-		if len(due) == 0 {
-			w.outage.worked(leasing, now)
-			w.observer.Rescan(w.handlers, w.consumer, now.Sub(began))
+		w.schedule.scanned(due, round.began, round.ended)
+		if len(due) > 0 {
+			w.team.scans.leave(w)
+			return
 		}
+		w.team.scans.willing(w, query)
+		w.outage.worked(leasing, time.Now())
+		w.observer.Rescan(w.handlers, w.consumer, round.ended.Sub(round.began))
 	})
 }
 

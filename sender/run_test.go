@@ -47,7 +47,7 @@ func TestIdlePollIsOneQuery(t *testing.T) {
 			b.Errorf("idle with %v, want %v", got, want)
 		}
 		wait(time.Second)
-		if got := b.took(); !slices.Contains(got, "TouchWorker") {
+		if got := b.took(); !slices.Contains(got, "TouchWorkers") {
 			b.Errorf("after 10 s only %v", got)
 		}
 		if err := stop(); err != nil {

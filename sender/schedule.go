@@ -90,8 +90,15 @@ func (s *schedule) scanAt() time.Time {
 	return at
 }
 
-// scan says that a scan begins. What is committed from now on it may miss.
-func (s *schedule) scan() { s.woken = false }
+// scan says that a scan begins: one that begins later than what it returns serves. What is committed after its begin it may miss.
+func (s *schedule) scan(now time.Time) (since time.Time) {
+	since = s.began
+	if s.woken {
+		since = now
+	}
+	s.woken = false
+	return since
+}
 
 // scanned takes in what a scan found.
 func (s *schedule) scanned(due []outbox.DueLane, began, ended time.Time) {

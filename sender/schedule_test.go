@@ -37,7 +37,7 @@ func (b *backlog) rescan() {
 			due = append(due, outbox.DueLane{Lane: name, Since: b.now})
 		}
 	}
-	b.scan()
+	b.scan(b.now)
 	b.scanned(due, b.now, b.now)
 }
 
@@ -225,13 +225,13 @@ func TestScanAt(t *testing.T) {
 			b.wake()
 		}, 11 * took},
 		{"a commit during the scan", func(b *backlog) {
-			b.scan()
+			b.scan(b.now)
 			b.wake()
 			b.scanned(nil, b.now, b.now.Add(took))
 		}, 11 * took},
 		{"a commit before the scan", func(b *backlog) {
 			b.wake()
-			b.scan()
+			b.scan(b.now)
 			b.scanned(nil, b.now, b.now.Add(took))
 		}, 500 * time.Millisecond},
 		{"the first pass counts", func(b *backlog) {

@@ -75,11 +75,15 @@ func New(box *outbox.Box, consumer *outbox.Consumer, config Config) (*Sender, er
 // ErrNotPermitted, ErrRevoked); what they refuse ends Run, and so does a database that denies access then (db.ErrDenied). While the database
 // cannot be reached Run waits for it, at the start too: at growing intervals, with one log record when that begins and one when it is over.
 func (s *Sender) Run(ctx context.Context) error {
+	return s.run(ctx, newTeam(s.box))
+}
+
+func (s *Sender) run(ctx context.Context, team *team) error {
 	if len(s.kinds) == 0 {
 		<-ctx.Done()
 		return nil
 	}
-	w := s.newWorker(ctx)
+	w := s.newWorker(ctx, team)
 	err := w.begin(ctx)
 	if ctx.Err() != nil {
 		return nil
@@ -111,7 +115,7 @@ func (s *Sender) RunOnce(ctx context.Context) (Counts, error) {
 	if len(s.kinds) == 0 || ctx.Err() != nil {
 		return Counts{}, ctx.Err()
 	}
-	w := s.newWorker(ctx)
+	w := s.newWorker(ctx, newTeam(s.box))
 	w.once = true
 	if err := w.begin(ctx); err != nil {
 		return Counts{}, failed("run once", err)
@@ -120,15 +124,21 @@ func (s *Sender) RunOnce(ctx context.Context) (Counts, error) {
 	return w.counts, failed("run once", err)
 }
 
-// RunAll runs several senders until ctx ends or one of them fails; then it stops the others and returns what they returned.
+// RunAll runs several senders until ctx ends or one of them fails; then it stops the others and returns what they returned. Those of one box look for
+// due messages together while they have nothing to do, with one query in a poll interval for all, and are recorded as alive by one.
 func RunAll(ctx context.Context, senders ...*Sender) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	errs := make([]error, len(senders))
+	teams := map[*outbox.Box]*team{}
 	var running sync.WaitGroup
 	for i, s := range senders {
+		if teams[s.box] == nil {
+			teams[s.box] = newTeam(s.box)
+		}
+		team := teams[s.box]
 		running.Go(func() {
-			if errs[i] = s.Run(ctx); errs[i] != nil {
+			if errs[i] = s.run(ctx, team); errs[i] != nil {
 				cancel()
 			}
 		})

@@ -14,6 +14,7 @@ import (
 // holds up another or a handler, and every goroutine ends with the event it sends.
 type worker struct {
 	*Sender
+	team     *team
 	once     bool
 	id       int64 // in the leases it takes
 	schedule *schedule
@@ -98,9 +99,10 @@ func (o operation) String() string {
 	return [...]string{"settle", "renew", "confirm", "release", "lease", "touch", "start"}[o]
 }
 
-func (s *Sender) newWorker(ctx context.Context) *worker {
+func (s *Sender) newWorker(ctx context.Context, team *team) *worker {
 	w := &worker{
 		Sender:   s,
+		team:     team,
 		schedule: newSchedule(s.config.Poll, s.leases),
 		most:     s.config.Batch,
 		events:   make(chan func(), s.config.Slots+int(operations)), // each sender of an event has room for its one
@@ -120,6 +122,9 @@ func (w *worker) run(ctx context.Context) error {
 	defer w.endCalls()
 	defer close(w.starts)
 	defer w.running.end()
+	w.team.touches.willing(w, w.id)
+	defer w.team.touches.leave(w)
+	defer w.team.scans.leave(w)
 	var silence func()
 	w.woken, silence = w.box.Woken()
 	defer silence()

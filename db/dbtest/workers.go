@@ -28,8 +28,8 @@ func workersRegister(f *fixture) {
 	}
 	f.Age(f, time.Hour)
 	before := f.dump().Workers
-	same(f, "touched", one(f, f.Store.TouchWorker, db.TouchWorkerParams{ID: first}), first)
-	sameIDs(f, "touched an unknown one", run(f, f.Store.TouchWorker, db.TouchWorkerParams{ID: 1 << 60}))
+	same(f, "touched", one(f, f.Store.TouchWorkers, db.TouchWorkersParams{Ids: []int64{first}}), first)
+	sameIDs(f, "touched an unknown one", run(f, f.Store.TouchWorkers, db.TouchWorkersParams{Ids: []int64{1 << 60}}))
 	after := f.dump().Workers
 	same(f, "the other", after[1], before[1])
 	if seen := after[0].SeenAt.Sub(before[0].SeenAt); seen < time.Hour {
@@ -42,14 +42,14 @@ func workersPurge(f *fixture) {
 	a, b, c := f.register("a"), f.register("b"), f.register("c")
 	f.Age(f, time.Hour+time.Second) // strictly longer ago than the hour, also by a clock that has not ticked since
 	d := f.register("d")
-	run(f, f.Store.TouchWorker, db.TouchWorkerParams{ID: b})
+	run(f, f.Store.TouchWorkers, db.TouchWorkersParams{Ids: []int64{b}})
 	keep := func(d time.Duration, maxRows int32) []int64 {
 		return run(f, f.Store.PurgeWorkers, db.PurgeWorkersParams{Keep: d.Microseconds(), MaxRows: maxRows})
 	}
 	sameIDs(f, "purged after two hours", keep(2*time.Hour, 100))
 	sameIDs(f, "purged, one at most", keep(time.Hour, 1), a)
 	sameIDs(f, "purged", keep(time.Hour, 100), c)
-	sameIDs(f, "touched", run(f, f.Store.TouchWorker, db.TouchWorkerParams{ID: a}))
+	sameIDs(f, "touched", run(f, f.Store.TouchWorkers, db.TouchWorkersParams{Ids: []int64{a}}))
 	same(f, "left", []int64{f.dump().Workers[0].ID, f.dump().Workers[1].ID}, []int64{b, d})
 }
 

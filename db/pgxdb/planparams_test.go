@@ -143,7 +143,7 @@ var planParams = map[string]any{
 	},
 	"MoveResume":     gen.MoveResumeParams{Reason: "r"},
 	"RegisterWorker": gen.RegisterWorkerParams{Name: "w", Host: "h"},
-	"TouchWorker":    gen.TouchWorkerParams{ID: 1},
+	"TouchWorkers":   gen.TouchWorkersParams{Ids: ids},
 	"AddCredential": gen.AddCredentialParams{
 		Name: "w", Salt: token, Hash: make([]byte, 32), Iterations: 1000, Actor: "a", Reason: "r", Consumers: []string{"c", "*"}, Tenants: two,
 	},

@@ -501,10 +501,10 @@ func (s *Store) RegisterWorker(ctx context.Context, arg db.RegisterWorkerParams)
 	})
 }
 
-// TouchWorker implements db.Worker.
-func (s *Store) TouchWorker(ctx context.Context, arg db.TouchWorkerParams) ([]int64, error) {
+// TouchWorkers implements db.Worker.
+func (s *Store) TouchWorkers(ctx context.Context, arg db.TouchWorkersParams) ([]int64, error) {
 	return own(ctx, s, func(h gen.DBTX) ([]int64, error) {
-		return s.queries.TouchWorker(ctx, h, gen.TouchWorkerParams(arg))
+		return s.queries.TouchWorkers(ctx, h, gen.TouchWorkersParams(arg))
 	})
 }
 

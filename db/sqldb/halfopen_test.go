@@ -30,14 +30,14 @@ func TestCallsReturnFromAHalfOpenConnection(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if _, err := store.TouchWorker(t.Context(), db.TouchWorkerParams{ID: 1}); err != nil {
+		if _, err := store.TouchWorkers(t.Context(), db.TouchWorkersParams{Ids: []int64{1}}); err != nil {
 			t.Fatal(err)
 		}
 		hole.swallow()
 		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 		defer cancel()
 		began := time.Now()
-		if _, err := store.TouchWorker(ctx, db.TouchWorkerParams{ID: 1}); !errors.Is(err, context.DeadlineExceeded) {
+		if _, err := store.TouchWorkers(ctx, db.TouchWorkersParams{Ids: []int64{1}}); !errors.Is(err, context.DeadlineExceeded) {
 			t.Errorf("%v: %v", statements, err)
 		}
 		if took := time.Since(began); took > 10*time.Second {

@@ -14,10 +14,10 @@ func (s *Store) RegisterWorker(ctx context.Context, arg db.RegisterWorkerParams)
 	})
 }
 
-// TouchWorker implements db.Worker.
-func (s *Store) TouchWorker(ctx context.Context, arg db.TouchWorkerParams) ([]int64, error) {
+// TouchWorkers implements db.Worker.
+func (s *Store) TouchWorkers(ctx context.Context, arg db.TouchWorkersParams) ([]int64, error) {
 	return write(ctx, s, func(q *gen.Queries, now int64) ([]int64, error) {
-		return q.TouchWorker(ctx, gen.TouchWorkerParams{ID: arg.ID, Now: now})
+		return q.TouchWorkers(ctx, gen.TouchWorkersParams{Ids: list(arg.Ids), Now: now})
 	})
 }
 

@@ -77,7 +77,7 @@ func refuseEndedContexts(f *fixture) {
 			return second(f.box.CountOverdue(ctx, all, outbox.Cursor{}, time.Hour, 1))
 		},
 		"register worker": func(ctx context.Context) error { return second(f.box.RegisterWorker(ctx, "pod-0", "host")) },
-		"touch worker":    func(ctx context.Context) error { return second(f.box.TouchWorker(ctx, 1)) },
+		"touch worker":    func(ctx context.Context) error { return second(f.box.TouchWorkers(ctx, []int64{1})) },
 		"check schema":    func(ctx context.Context) error { return f.box.CheckSchema(ctx) },
 		"check role":      func(ctx context.Context) error { return second(f.box.CheckRole(ctx)) },
 	} {

@@ -16,16 +16,18 @@ func (s *Store) RegisterWorker(ctx context.Context, arg db.RegisterWorkerParams)
 	})
 }
 
-// TouchWorker implements db.Worker.
-func (s *Store) TouchWorker(ctx context.Context, arg db.TouchWorkerParams) ([]int64, error) {
-	return run(ctx, s, "TouchWorker", arg, func(st *statement) []int64 {
-		w, ok := st.workers.rows[arg.ID]
-		if !ok {
-			return []int64{}
+// TouchWorkers implements db.Worker.
+func (s *Store) TouchWorkers(ctx context.Context, arg db.TouchWorkersParams) ([]int64, error) {
+	return run(ctx, s, "TouchWorkers", arg, func(st *statement) []int64 {
+		touched := []int64{}
+		for _, id := range arg.Ids {
+			if w, ok := st.workers.rows[id]; ok {
+				w.SeenAt = st.now
+				st.workers.put(st, w)
+				touched = append(touched, id)
+			}
 		}
-		w.SeenAt = st.now
-		st.workers.put(st, w)
-		return []int64{w.ID}
+		return touched
 	})
 }
 

@@ -6,12 +6,12 @@ INSERT INTO outbox.worker (name, host)
 VALUES (sqlc.arg(name)::text, sqlc.arg(host)::text)
 RETURNING id;
 
--- TouchWorker says that a sender is alive; no row comes back when its record was purged, and it registers anew.
--- Guard: id. Index: worker_pkey. Locks: the row.
--- name: TouchWorker :many
+-- TouchWorkers says that senders are alive; no row comes back for one whose record was purged, and it registers anew.
+-- Guard: ids. Index: worker_pkey. Locks: the rows; each is touched by its own process alone, so no two calls wait for each other.
+-- name: TouchWorkers :many
 UPDATE outbox.worker AS w
 SET seen_at = clock_timestamp()
-WHERE w.id = sqlc.arg(id)::bigint
+WHERE w.id = ANY (sqlc.arg(ids)::bigint[])
 RETURNING w.id;
 
 -- CheckRole reads what the session's role may do and whether it may do too much: lease and settle are false when a privilege that a sender

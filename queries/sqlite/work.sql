@@ -21,12 +21,12 @@ INSERT INTO outbox_worker (name, host, started_at, seen_at)
 VALUES (CAST(sqlc.arg(name) AS TEXT), CAST(sqlc.arg(host) AS TEXT), CAST(sqlc.arg(now) AS INTEGER), CAST(sqlc.arg(now) AS INTEGER))
 RETURNING id;
 
--- TouchWorker says that a sender is alive; no row comes back when its record was purged, and it registers anew.
--- Guard: id. Index: the primary key. Locks: none.
--- name: TouchWorker :many
+-- TouchWorkers says that senders are alive; no row comes back for one whose record was purged, and it registers anew.
+-- Guard: ids. Index: the primary key. Locks: none.
+-- name: TouchWorkers :many
 UPDATE outbox_worker
 SET seen_at = CAST(sqlc.arg(now) AS INTEGER)
-WHERE id = CAST(sqlc.arg(id) AS INTEGER)
+WHERE id IN (SELECT i.value FROM json_each(CAST(sqlc.arg(ids) AS TEXT)) AS i)
 RETURNING id;
 
 -- FindCredential reads what a named worker is verified by, a row for each consumer and tenant that it is let in for; none comes back for a name

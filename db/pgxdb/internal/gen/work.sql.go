@@ -233,21 +233,21 @@ func (q *Queries) Settings(ctx context.Context, db DBTX) error {
 	return err
 }
 
-const touchWorker = `-- name: TouchWorker :many
+const touchWorkers = `-- name: TouchWorkers :many
 UPDATE outbox.worker AS w
 SET seen_at = clock_timestamp()
-WHERE w.id = $1::bigint
+WHERE w.id = ANY ($1::bigint[])
 RETURNING w.id
 `
 
-type TouchWorkerParams struct {
-	ID int64
+type TouchWorkersParams struct {
+	Ids []int64
 }
 
-// TouchWorker says that a sender is alive; no row comes back when its record was purged, and it registers anew.
-// Guard: id. Index: worker_pkey. Locks: the row.
-func (q *Queries) TouchWorker(ctx context.Context, db DBTX, arg TouchWorkerParams) ([]int64, error) {
-	rows, err := db.Query(ctx, touchWorker, arg.ID)
+// TouchWorkers says that senders are alive; no row comes back for one whose record was purged, and it registers anew.
+// Guard: ids. Index: worker_pkey. Locks: the rows; each is touched by its own process alone, so no two calls wait for each other.
+func (q *Queries) TouchWorkers(ctx context.Context, db DBTX, arg TouchWorkersParams) ([]int64, error) {
+	rows, err := db.Query(ctx, touchWorkers, arg.Ids)
 	if err != nil {
 		return nil, err
 	}

@@ -159,22 +159,22 @@ func (q *Queries) RegisterWorker(ctx context.Context, arg RegisterWorkerParams) 
 	return items, nil
 }
 
-const touchWorker = `-- name: TouchWorker :many
+const touchWorkers = `-- name: TouchWorkers :many
 UPDATE outbox_worker
 SET seen_at = CAST(?1 AS INTEGER)
-WHERE id = CAST(?2 AS INTEGER)
+WHERE id IN (SELECT i.value FROM json_each(CAST(?2 AS TEXT)) AS i)
 RETURNING id
 `
 
-type TouchWorkerParams struct {
+type TouchWorkersParams struct {
 	Now int64
-	ID  int64
+	Ids string
 }
 
-// TouchWorker says that a sender is alive; no row comes back when its record was purged, and it registers anew.
-// Guard: id. Index: the primary key. Locks: none.
-func (q *Queries) TouchWorker(ctx context.Context, arg TouchWorkerParams) ([]int64, error) {
-	rows, err := q.db.QueryContext(ctx, touchWorker, arg.Now, arg.ID)
+// TouchWorkers says that senders are alive; no row comes back for one whose record was purged, and it registers anew.
+// Guard: ids. Index: the primary key. Locks: none.
+func (q *Queries) TouchWorkers(ctx context.Context, arg TouchWorkersParams) ([]int64, error) {
+	rows, err := q.db.QueryContext(ctx, touchWorkers, arg.Now, arg.Ids)
 	if err != nil {
 		return nil, err
 	}
