@@ -3,6 +3,7 @@ package sender
 import (
 	"context"
 	"errors"
+	"fmt"
 	"reflect"
 	"slices"
 	"testing"
@@ -116,6 +117,91 @@ func TestSlowScanOfShortLeases(t *testing.T) {
 		b.enqueue(effect("a"))
 		if counts := b.runOnce(b.sender(Config{Lease: time.Second, Handlers: doing(succeed)})); counts.Delivered != 1 {
 			b.Errorf("counted %+v", counts)
+		}
+	})
+}
+
+// What one sender asks for counts for all, so they come to ask at the same times.
+func TestIdlePollIsOneQueryForAllSenders(t *testing.T) {
+	inBubble(t, outbox.Policy{}, func(b *bench) {
+		var senders []*Sender
+		for _, name := range []string{"wallets", "mail", "search", "audit"} {
+			consumer, err := b.box.Consumer(name, "ledger", outbox.Policy{})
+			if err != nil {
+				b.Fatal(err)
+			}
+			s, err := New(b.box, consumer, Config{Handlers: doing(succeed)})
+			if err != nil {
+				b.Fatal(err)
+			}
+			senders = append(senders, s)
+		}
+		ctx, cancel := context.WithCancel(b.Context())
+		ended := make(chan error, 1)
+		go func() { ended <- RunAll(ctx, senders...) }()
+		wait(time.Second) // they start
+		b.took()
+		wait(time.Minute)
+		polls, touches := 0, 0
+		for _, call := range b.took() {
+			switch call {
+			case "DueLanes":
+				polls++
+			case "TouchWorkers":
+				touches++
+			default:
+				b.Errorf("idle with %s", call)
+			}
+		}
+		if polls != 120 || touches != 6 {
+			b.Errorf("%d polls and %d touches in a minute, want 120 and 6", polls, touches)
+		}
+		cancel()
+		if err := <-ended; err != nil {
+			b.Error(err)
+		}
+	})
+}
+
+// A commit that the shared question missed is found by the next one, a poll later at most, whosever it is.
+func TestSharedPollsMissNothing(t *testing.T) {
+	inBubble(t, outbox.Policy{}, func(b *bench) {
+		var performed journal
+		handlers := doing(func(_ context.Context, m outbox.Message) error {
+			performed.note(m)
+			return nil
+		})
+		other, err := b.box.Consumer("mail", "ledger", outbox.Policy{})
+		if err != nil {
+			b.Fatal(err)
+		}
+		second, err := New(b.box, other, Config{Handlers: handlers})
+		if err != nil {
+			b.Fatal(err)
+		}
+		ctx, cancel := context.WithCancel(b.Context())
+		ended := make(chan error, 1)
+		go func() { ended <- RunAll(ctx, b.sender(Config{Handlers: handlers}), second) }()
+		producer, err := outbox.New(b.store, outbox.Config{Logger: b.log.logger()}) // another process: nobody is woken
+		if err != nil {
+			b.Fatal(err)
+		}
+		b.box = producer
+		for i := range 50 {
+			wait(377 * time.Millisecond)
+			e := effect(fmt.Sprint("key-", i))
+			if i%2 == 0 {
+				e.Consumer = "mail"
+			}
+			b.enqueue(e)
+			wait(510 * time.Millisecond)
+			if n := len(performed.list()); n != i+1 {
+				b.Fatalf("%d of %d messages are performed within a poll", n, i+1)
+			}
+		}
+		cancel()
+		if err := <-ended; err != nil {
+			b.Error(err)
 		}
 	})
 }
