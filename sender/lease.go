@@ -17,14 +17,17 @@ func (w *worker) lease(now time.Time) {
 		return
 	}
 	at := w.schedule.scanAt()
-	if !now.Before(at) {
-		w.scan(now)
+	if now.Before(at) || w.schedule.hurries() {
+		if p, ok := w.schedule.plan(now, min(room, w.most)); ok {
+			w.pass(p)
+			return
+		}
+	}
+	if now.Before(at) {
+		w.look(at)
 		return
 	}
-	w.look(at)
-	if p, ok := w.schedule.plan(now, min(room, w.most)); ok {
-		w.pass(p)
-	}
+	w.scan(now)
 }
 
 // closed says whether nothing more is to be taken on.
@@ -116,7 +119,7 @@ func (w *worker) askLess() { w.most = max(w.most/4, 1) }
 func (p plan) planned() []outbox.PlannedLane {
 	lanes := make([]outbox.PlannedLane, len(p.lanes))
 	for i, l := range p.lanes {
-		lanes[i] = outbox.PlannedLane{Lane: l.Lane, After: l.mark}
+		lanes[i] = outbox.PlannedLane{Lane: l.Lane, After: l.after()}
 	}
 	return lanes
 }

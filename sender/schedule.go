@@ -2,7 +2,6 @@ package sender
 
 import (
 	"cmp"
-	"math"
 	"slices"
 	"strings"
 	"time"
@@ -22,7 +21,11 @@ const (
 // A scan puts every lane back to its front, and passes go on from their marks. What lies below a mark (a late commit, a lease that ran out
 // or was given back, a row that was locked) is found by the next scan. That follows as soon as the passes came back short, a second after
 // the last one otherwise, and after a poll when nothing is due; but scans take no more than about a tenth of the time, however many dead
-// entries they walk over. A single slow one, which waited for a lock or a connection, says nothing of the next.
+// entries they walk over. A single slow one, which waited for a lock or a connection, says nothing of the next, and the first one, which also
+// connects, nothing at all.
+//
+// What is committed mostly belongs to a lane that had something lately. So a wake-up is followed by a pass over such lanes, from a little before
+// their marks, without a scan; the scan that follows finds what that missed.
 type schedule struct {
 	poll   time.Duration
 	leases map[string]time.Duration // by kind
@@ -41,6 +44,10 @@ type schedule struct {
 	fresh        bool          // no pass since then
 	fruitful     bool          // a pass since then leased or buried something
 	woken        bool          // something was committed since it began
+
+	lately []*lane // of which a pass got something, the last one first
+	eager  bool    // some of these are to be passed over for a commit
+	peeked bool    // that was done since the last scan
 }
 
 // A tenant takes turns with the others.
@@ -57,12 +64,13 @@ type lane struct {
 	mark    outbox.Mark
 	served  int  // the last pass that got something of it
 	drained bool // until the next scan
+
+	reopened bool // after it was drained
 }
 
 func newSchedule(poll time.Duration, leases map[string]time.Duration) *schedule {
 	return &schedule{
 		poll:     poll,
-		took:     math.MaxInt64, // before the first scan none was quicker
 		leases:   leases,
 		troubles: map[outbox.Lane]*trouble{},
 		taken:    map[outbox.Lane]int{},
@@ -70,7 +78,18 @@ func newSchedule(poll time.Duration, leases map[string]time.Duration) *schedule 
 }
 
 // wake says that something was committed.
-func (s *schedule) wake() { s.woken = true }
+func (s *schedule) wake() {
+	s.woken = true
+	for _, l := range s.lately {
+		if l.drained {
+			s.reopen(l)
+			s.eager = true
+		}
+	}
+}
+
+// hurries says whether a pass over lanes that had something lately comes before a scan that is due. Only one does.
+func (s *schedule) hurries() bool { return s.eager && !s.peeked }
 
 // scanAt is when the next scan is due.
 func (s *schedule) scanAt() time.Time {
@@ -103,7 +122,7 @@ func (s *schedule) scan(now time.Time) (since time.Time) {
 // scanned takes in what a scan found.
 func (s *schedule) scanned(due []outbox.DueLane, began, ended time.Time) {
 	s.began, s.ended, s.took, s.before = began, ended, ended.Sub(began), s.took
-	s.fresh, s.fruitful = true, false
+	s.fresh, s.fruitful, s.peeked = true, false, false
 	known, tenants := s.lanes, s.ring
 	s.lanes, s.ring, s.open = make(map[outbox.Lane]*lane, len(due)), nil, len(due)
 	slices.SortFunc(due, func(a, b outbox.DueLane) int { return strings.Compare(a.Tenant, b.Tenant) })
@@ -119,6 +138,15 @@ func (s *schedule) scanned(due []outbox.DueLane, began, ended time.Time) {
 		t := s.ring[len(s.ring)-1]
 		t.lanes = append(t.lanes, l)
 	}
+	for i, l := range s.lately {
+		if found := s.lanes[l.Lane]; found != nil {
+			s.lately[i] = found
+			continue
+		}
+		l.drained = true
+		s.lanes[l.Lane] = l
+	}
+	s.eager = false
 	s.forgetTroubles(ended)
 }
 

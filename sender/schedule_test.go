@@ -207,7 +207,10 @@ func TestScanAt(t *testing.T) {
 	}{
 		{"nothing due", func(b *backlog) { b.scanned(nil, b.now, b.now.Add(took)) }, 500 * time.Millisecond},
 		{"something due", func(b *backlog) { b.scanned(one, b.now, b.now.Add(took)) }, time.Second},
-		{"an expensive scan", func(b *backlog) { b.scanned(nil, b.now, b.now.Add(time.Minute)) }, 11 * time.Minute},
+		{"the first scan, however slow", func(b *backlog) {
+			b.scanned(nil, b.now, b.now.Add(time.Second))
+			b.wake()
+		}, time.Second},
 		{"one slow scan", func(b *backlog) {
 			b.scanned(nil, b.now, b.now.Add(took))
 			b.scanned(nil, b.now, b.now.Add(time.Minute))
@@ -222,9 +225,11 @@ func TestScanAt(t *testing.T) {
 		}, 11 * time.Minute},
 		{"a commit", func(b *backlog) {
 			b.scanned(nil, b.now, b.now.Add(took))
+			b.scanned(nil, b.now, b.now.Add(took))
 			b.wake()
 		}, 11 * took},
 		{"a commit during the scan", func(b *backlog) {
+			b.scanned(nil, b.now, b.now.Add(took))
 			b.scan(b.now)
 			b.wake()
 			b.scanned(nil, b.now, b.now.Add(took))
@@ -235,11 +240,13 @@ func TestScanAt(t *testing.T) {
 			b.scanned(nil, b.now, b.now.Add(took))
 		}, 500 * time.Millisecond},
 		{"the first pass counts", func(b *backlog) {
+			b.scanned(nil, b.now, b.now.Add(time.Minute))
 			b.scanned(one, b.now, b.now.Add(took))
 			p, _ := b.plan(b.now, 10)
 			b.passed(p, []outbox.LaneProgress{{Reached: true, Picked: 3, Drained: true}}, 3, 4*took, b.now.Add(5*took))
 		}, 55 * took},
 		{"the second pass does not", func(b *backlog) {
+			b.scanned(nil, b.now, b.now.Add(time.Minute))
 			b.scanned(one, b.now, b.now.Add(took))
 			p, _ := b.plan(b.now, 10)
 			b.passed(p, []outbox.LaneProgress{{Reached: true, Picked: 10}}, 10, 0, b.now.Add(took))
@@ -348,5 +355,39 @@ func TestTroubleIsForgotten(t *testing.T) {
 	b.rescan()
 	if len(b.troubles) != 0 {
 		t.Error("remembers the trouble of a lane without messages for ever")
+	}
+}
+
+// A wake-up is answered by a pass over the lanes that had something lately, from a little before their marks, and by a scan after it.
+func TestWakeComesBackToLanes(t *testing.T) {
+	t.Parallel()
+	busy, other := outbox.Lane{Kind: "charge", Tenant: "b"}, outbox.Lane{Kind: "charge", Tenant: "a"}
+	b := newBacklog(t, map[outbox.Lane]int{busy: 3, other: 0})
+	mark := outbox.Mark{Due: b.now, ID: 7}
+	p, _ := b.plan(b.now, 10)
+	b.passed(p, []outbox.LaneProgress{{Reached: true, Picked: 3, Drained: true, Examined: mark}}, 3, 0, b.now)
+	b.due[busy] = 0
+	b.rescan() // finds nothing
+	if _, ok := b.plan(b.now, 10); ok || b.hurries() {
+		t.Fatal("there is something to pass over before a wake-up")
+	}
+	for round := range 3 {
+		b.wake()
+		if !b.hurries() {
+			t.Fatal("a scan comes first")
+		}
+		p, ok := b.plan(b.now, 10)
+		if !ok || len(p.lanes) != 1 || p.lanes[0].Lane != busy || p.lanes[0].after() != (outbox.Mark{Due: mark.Due.Add(-overlap)}) {
+			t.Fatalf("round %d: plans %+v", round, p)
+		}
+		b.passed(p, []outbox.LaneProgress{{Reached: true, Drained: true, Examined: mark}}, 0, 0, b.now)
+		b.wake()
+		if b.hurries() {
+			t.Fatal("wake-ups starve the scan")
+		}
+		b.rescan()
+	}
+	if b.open != 0 || b.leasable() {
+		t.Errorf("%d lanes are open", b.open)
 	}
 }

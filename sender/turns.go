@@ -13,6 +13,9 @@ const (
 	maxLanes    = 1_000 // of one pass
 	minLanes    = 16    // offered to a pass however little it may lease
 	patientTurn = 8     // one turn in so many is the one of the lane that has waited longest
+
+	mostLately = 16                     // lanes passed over for a commit
+	overlap    = 100 * time.Millisecond // before their marks: for as long transactions are found at once that commit behind later ones
 )
 
 // A plan is one pass to be made.
@@ -108,12 +111,14 @@ func (s *schedule) passed(p plan, progress []outbox.LaneProgress, moved int, too
 		s.fresh, s.ended, s.took = false, ended, s.took+took
 	}
 	s.fruitful = s.fruitful || moved > 0
+	s.peeked, s.eager = s.peeked || s.eager, false
 	last := -1
 	for i, l := range p.lanes {
 		at := progress[i]
-		l.mark = at.Examined
+		l.mark, l.reopened = at.Examined, false
 		if at.Picked > 0 {
 			l.served = s.count
+			s.remember(l)
 		}
 		if at.Reached {
 			last = i
@@ -145,6 +150,34 @@ func (s *schedule) passTurn(p plan, last, picked int) {
 func (s *schedule) tenantOf(l *lane) *tenant {
 	at, _ := slices.BinarySearchFunc(s.ring, l.Tenant, compareTenant)
 	return s.ring[at]
+}
+
+// remember puts a lane first among those that had something lately.
+func (s *schedule) remember(l *lane) {
+	if at := slices.Index(s.lately, l); at >= 0 {
+		s.lately = slices.Delete(s.lately, at, at+1)
+	}
+	s.lately = slices.Insert(s.lately, 0, l)
+	s.lately = s.lately[:min(len(s.lately), mostLately)]
+}
+
+// after is where the next pass goes on.
+func (l *lane) after() outbox.Mark {
+	if !l.reopened || l.mark.Due.IsZero() {
+		return l.mark
+	}
+	return outbox.Mark{Due: l.mark.Due.Add(-overlap)}
+}
+
+// reopen lets the next pass come back to a drained lane.
+func (s *schedule) reopen(l *lane) {
+	at, found := slices.BinarySearchFunc(s.ring, l.Tenant, compareTenant)
+	if !found {
+		s.ring = slices.Insert(s.ring, at, &tenant{name: l.Tenant})
+	}
+	s.ring[at].lanes = append(s.ring[at].lanes, l)
+	l.drained, l.reopened = false, true
+	s.open++
 }
 
 // drain takes a lane out of its tenant's turns until the next scan.
