@@ -25,23 +25,25 @@ func (b *Box) RegisterWorker(ctx context.Context, name, host string) (int64, err
 	return ids[0], nil
 }
 
-// TouchWorkers says that workers are alive, at most 1,000 of them. For each it answers, in their order, false when the record was purged: register anew.
-// Retryable.
+// TouchWorkers says that workers are alive, with one statement for each 1,000. For each it answers, in their order, false when the record was purged:
+// register anew. Retryable.
 func (b *Box) TouchWorkers(ctx context.Context, ids []int64) ([]bool, error) {
-	var found problems
-	if len(ids) > maxBatch {
-		found.addf("IDs", "has %d entries, at most %d are allowed", len(ids), maxBatch)
-	}
-	if err := found.refused(ctx); err != nil {
+	if err := ctx.Err(); err != nil {
 		return nil, failed("touch workers", err)
 	}
-	touched, err := b.store.TouchWorkers(ctx, db.TouchWorkersParams{Ids: distinct(ids)})
-	if err != nil {
-		return nil, failed("touch workers", err)
+	alive := map[int64]bool{}
+	for batch := range slices.Chunk(distinct(ids), maxBatch) {
+		touched, err := b.store.TouchWorkers(ctx, db.TouchWorkersParams{Ids: batch})
+		if err != nil {
+			return nil, failed("touch workers", err)
+		}
+		for _, id := range touched {
+			alive[id] = true
+		}
 	}
 	known := make([]bool, len(ids))
 	for i, id := range ids {
-		known[i] = slices.Contains(touched, id)
+		known[i] = alive[id]
 	}
 	return known, nil
 }

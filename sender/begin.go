@@ -103,7 +103,7 @@ func (w *worker) touch(now time.Time) {
 	var round *round[bool]
 	w.call(touching, w.shortest/3, func(ctx context.Context) (err error) {
 		var known bool
-		known, round, err = w.team.touches.answer(ctx, w, id, w.touchAt.Add(-touchEvery))
+		known, round, err = w.team.touches.answer(ctx, w, id, w.touchAt.Add(-touchEvery), false)
 		if err == nil && !known {
 			id, err = w.box.RegisterWorker(ctx, w.config.Name, host())
 		}

@@ -57,6 +57,7 @@ func (w *worker) confirm(now time.Time) {
 		return
 	}
 	if w.stop.begun {
+		w.outage.forget(confirming)
 		w.stopHandOff(now)
 		return
 	}
@@ -128,11 +129,14 @@ func (w *worker) confirmed(asked []outbox.Born, confirmed, paused []outbox.Messa
 		}
 	}
 	n := min(len(confirmed), max(w.free(), 0))
+	if w.closed(time.Now()) { // meanwhile
+		n = 0
+	}
 	w.take(confirmed[:n], lease, sent)
 	for i, m := range slices.Concat(confirmed, paused) {
 		w.handOff.Drop(m.ID)
 		if i >= n {
-			w.unwanted = append(w.unwanted, &held{Message: m, ends: sent.Add(w.usable(lease))})
+			w.unwanted = append(w.unwanted, &held{Message: m, ends: sent.Add(w.usable(lease)), handed: true})
 		}
 	}
 }
@@ -145,7 +149,7 @@ func (w *worker) free() int {
 // refuse gives back what was born leased, as far as it is there.
 func (w *worker) refuse(born outbox.Born) {
 	w.handOff.Drop(born.Message.ID)
-	w.unwanted = append(w.unwanted, &held{Message: born.Message, ends: born.Ends})
+	w.unwanted = append(w.unwanted, &held{Message: born.Message, ends: born.Ends, handed: true})
 }
 
 // stopHandOff gives back what was committed, and after a moment all: of what is still open then, the leases run out.
@@ -161,7 +165,7 @@ func (w *worker) stopHandOff(now time.Time) {
 		return
 	}
 	for _, born := range w.handOff.End() {
-		w.unwanted = append(w.unwanted, &held{Message: born.Message, ends: born.Ends})
+		w.unwanted = append(w.unwanted, &held{Message: born.Message, ends: born.Ends, handed: true})
 	}
 	w.handOff = nil
 }

@@ -55,11 +55,11 @@ func (w *worker) occupied() int { return len(w.running.all) + len(w.waiting) + w
 // scan asks which lanes have due messages.
 func (w *worker) scan(now time.Time) {
 	query := outbox.LaneQuery{Consumer: w.consumer, Kinds: w.kinds, Scope: w.config.Scope, Limit: maxDueLanes}
-	since := w.schedule.scan(now)
+	since, woken := w.schedule.scan(now)
 	var due []outbox.DueLane
 	var round *round[[]outbox.DueLane]
 	w.call(leasing, scanWithin, func(ctx context.Context) (err error) {
-		due, round, err = w.team.scans.answer(ctx, w, query, since)
+		due, round, err = w.team.scans.answer(ctx, w, query, since, woken)
 		return err
 	}, func(err error) {
 		if err != nil {

@@ -32,6 +32,7 @@ func (w *worker) release(now time.Time) {
 		if err == nil {
 			w.outage.worked(releasing, now)
 			w.counts.Released += len(batch)
+			w.box.Committed(handed(batch)...)
 			return
 		}
 		for _, h := range batch {
@@ -42,4 +43,14 @@ func (w *worker) release(now time.Time) {
 			}
 		}
 	})
+}
+
+// handed are the messages that were born leased: whoever waits for a commit has yet to hear of theirs.
+func handed(batch []*held) (ids []int64) {
+	for _, h := range batch {
+		if h.handed {
+			ids = append(ids, h.ID)
+		}
+	}
+	return ids
 }

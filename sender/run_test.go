@@ -181,7 +181,8 @@ func TestSharedPollsMissNothing(t *testing.T) {
 		}
 		ctx, cancel := context.WithCancel(b.Context())
 		ended := make(chan error, 1)
-		go func() { ended <- RunAll(ctx, b.sender(Config{Handlers: handlers}), second) }()
+		first := b.sender(Config{Handlers: handlers})
+		go func() { ended <- RunAll(ctx, first, second) }()
 		producer, err := outbox.New(b.store, outbox.Config{Logger: b.log.logger()}) // another process: nobody is woken
 		if err != nil {
 			b.Fatal(err)

@@ -41,7 +41,7 @@ type schedule struct {
 
 	began, ended time.Time     // of the last scan
 	took, before time.Duration // it and the first pass after it, and the same of the scan before it
-	fresh        bool          // no pass since then
+	fresh        bool          // it found something, and there was no pass since then
 	fruitful     bool          // a pass since then leased or buried something
 	woken        bool          // something was committed since it began
 
@@ -66,6 +66,7 @@ type lane struct {
 	drained bool // until the next scan
 
 	reopened bool // after it was drained
+	misses   int  // passes in a row that got nothing of it
 }
 
 func newSchedule(poll time.Duration, leases map[string]time.Duration) *schedule {
@@ -110,19 +111,19 @@ func (s *schedule) scanAt() time.Time {
 }
 
 // scan says that a scan begins: one that begins later than what it returns serves. What is committed after its begin it may miss.
-func (s *schedule) scan(now time.Time) (since time.Time) {
-	since = s.began
-	if s.woken {
+func (s *schedule) scan(now time.Time) (since time.Time, woken bool) {
+	since, woken = s.began, s.woken
+	if woken {
 		since = now
 	}
 	s.woken = false
-	return since
+	return since, woken
 }
 
 // scanned takes in what a scan found.
 func (s *schedule) scanned(due []outbox.DueLane, began, ended time.Time) {
 	s.began, s.ended, s.took, s.before = began, ended, ended.Sub(began), s.took
-	s.fresh, s.fruitful, s.peeked = true, false, false
+	s.fresh, s.fruitful, s.peeked = len(due) > 0, false, false
 	known, tenants := s.lanes, s.ring
 	s.lanes, s.ring, s.open = make(map[outbox.Lane]*lane, len(due)), nil, len(due)
 	slices.SortFunc(due, func(a, b outbox.DueLane) int { return strings.Compare(a.Tenant, b.Tenant) })

@@ -37,7 +37,7 @@ func (b *backlog) rescan() {
 			due = append(due, outbox.DueLane{Lane: name, Since: b.now})
 		}
 	}
-	b.scan(b.now)
+	_, _ = b.scan(b.now)
 	b.scanned(due, b.now, b.now)
 }
 
@@ -230,13 +230,13 @@ func TestScanAt(t *testing.T) {
 		}, 11 * took},
 		{"a commit during the scan", func(b *backlog) {
 			b.scanned(nil, b.now, b.now.Add(took))
-			b.scan(b.now)
+			_, _ = b.scan(b.now)
 			b.wake()
 			b.scanned(nil, b.now, b.now.Add(took))
 		}, 11 * took},
 		{"a commit before the scan", func(b *backlog) {
 			b.wake()
-			b.scan(b.now)
+			_, _ = b.scan(b.now)
 			b.scanned(nil, b.now, b.now.Add(took))
 		}, 500 * time.Millisecond},
 		{"the first pass counts", func(b *backlog) {
@@ -389,5 +389,45 @@ func TestWakeComesBackToLanes(t *testing.T) {
 	}
 	if b.open != 0 || b.leasable() {
 		t.Errorf("%d lanes are open", b.open)
+	}
+}
+
+// The pass that answers a wake-up is no part of the scan before it, and holds up the one after it no longer than that scan did.
+func TestPassForAWakeIsNoScan(t *testing.T) {
+	t.Parallel()
+	took := 20 * time.Millisecond
+	lane := outbox.Lane{Kind: "charge"}
+	b := newBacklog(t, map[outbox.Lane]int{lane: 3})
+	p, _ := b.plan(b.now, 10)
+	b.passed(p, []outbox.LaneProgress{{Reached: true, Picked: 3, Drained: true, Examined: outbox.Mark{Due: b.now}}}, 3, 0, b.now)
+	b.scanned(nil, b.now, b.now.Add(took))
+	b.scanned(nil, b.now, b.now.Add(took))
+	b.wake()
+	p, _ = b.plan(b.now, 10)
+	if b.passed(p, []outbox.LaneProgress{{Reached: true, Drained: true}}, 0, time.Minute, b.now.Add(time.Minute)) {
+		t.Error("the pass counts as a rescan")
+	}
+	if got := b.scanAt().Sub(b.now); got != 11*took {
+		t.Errorf("the next scan is due after %v, want %v", got, 11*took)
+	}
+}
+
+// A lane is passed over for what was committed to others a few times, and then no more.
+func TestWakeLeavesLanesThatHaveNothing(t *testing.T) {
+	t.Parallel()
+	lane := outbox.Lane{Kind: "charge"}
+	b := newBacklog(t, map[outbox.Lane]int{lane: 3})
+	p, _ := b.plan(b.now, 10)
+	b.passed(p, []outbox.LaneProgress{{Reached: true, Picked: 3, Drained: true, Examined: outbox.Mark{Due: b.now}}}, 3, 0, b.now)
+	passes := 0
+	for range 100 {
+		b.wake()
+		if p, ok := b.plan(b.now, 10); ok {
+			b.passed(p, []outbox.LaneProgress{{Reached: true, Drained: true}}, 0, 0, b.now)
+			passes++
+		}
+	}
+	if passes != mostMisses {
+		t.Errorf("%d passes got nothing, want %d", passes, mostMisses)
 	}
 }

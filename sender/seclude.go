@@ -41,7 +41,7 @@ func (w *worker) seclude(now time.Time) bool {
 
 // alone says whether nothing is held but what waits.
 func (w *worker) alone() bool {
-	return len(w.running.all)+len(w.finished)+len(w.unwanted) == 0 && !w.busy[settling] && !w.busy[releasing] && !w.busy[leasing]
+	return len(w.running.all)+len(w.finished)+len(w.unwanted) == 0 && !w.busy[settling] && !w.busy[releasing] && !w.busy[leasing] && !w.busy[confirming]
 }
 
 // secluded says whether nothing is to be leased because a suspect waits, or is left alone.

@@ -55,8 +55,9 @@ func (t *together[Question, Answer]) leave(w *worker) {
 	delete(t.put, w)
 }
 
-// answer is that of a round which began after the given time and has the worker's question: another's, or one of its own.
-func (t *together[Question, Answer]) answer(ctx context.Context, w *worker, q Question, since time.Time) (Answer, *round[Answer], error) {
+// answer is that of a round which began after the given time and has the worker's question: another's, or one of its own. Who asks alone asks for
+// nobody else: what wakes one worker may wake all.
+func (t *together[Question, Answer]) answer(ctx context.Context, w *worker, q Question, since time.Time, alone bool) (Answer, *round[Answer], error) {
 	if r := t.roundSince(w, since); r != nil {
 		select {
 		case <-r.done:
@@ -66,7 +67,7 @@ func (t *together[Question, Answer]) answer(ctx context.Context, w *worker, q Qu
 		case <-ctx.Done():
 		}
 	}
-	r := t.ask(ctx, w, q)
+	r := t.ask(ctx, w, q, alone)
 	if r.err != nil {
 		var none Answer
 		return none, r, r.err
@@ -75,8 +76,8 @@ func (t *together[Question, Answer]) answer(ctx context.Context, w *worker, q Qu
 }
 
 // ask makes a round.
-func (t *together[Question, Answer]) ask(ctx context.Context, w *worker, q Question) *round[Answer] {
-	r, questions := t.begin(w, q)
+func (t *together[Question, Answer]) ask(ctx context.Context, w *worker, q Question, alone bool) *round[Answer] {
+	r, questions := t.begin(w, q, alone)
 	r.err = errCallGoexit
 	defer func() {
 		r.ended = time.Now()
@@ -98,11 +99,14 @@ func (t *together[Question, Answer]) roundSince(w *worker, since time.Time) *rou
 	return t.last
 }
 
-func (t *together[Question, Answer]) begin(w *worker, q Question) (*round[Answer], []Question) {
+func (t *together[Question, Answer]) begin(w *worker, q Question, alone bool) (*round[Answer], []Question) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	r := &round[Answer]{began: time.Now(), places: map[*worker]int{w: 0}, done: make(chan struct{})}
 	questions := []Question{q}
+	if alone {
+		return r, questions
+	}
 	for other, theirs := range t.put {
 		if other != w {
 			r.places[other] = len(questions)

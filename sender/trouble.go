@@ -77,7 +77,7 @@ func (s *schedule) probe(now time.Time, room int) (plan, bool) {
 
 func (s *schedule) forgetTroubles(now time.Time) {
 	maps.DeleteFunc(s.troubles, func(name outbox.Lane, t *trouble) bool {
-		_, due := s.lanes[name]
-		return !due && s.taken[name] == 0 && now.Sub(t.until) > forgetAfter
+		l, known := s.lanes[name]
+		return (!known || l.drained) && s.taken[name] == 0 && now.Sub(t.until) > forgetAfter
 	})
 }

@@ -15,6 +15,7 @@ const (
 	patientTurn = 8     // one turn in so many is the one of the lane that has waited longest
 
 	mostLately = 16                     // lanes passed over for a commit
+	mostMisses = 8                      // and for so many that were other lanes'
 	overlap    = 100 * time.Millisecond // before their marks: for as long transactions are found at once that commit behind later ones
 )
 
@@ -116,9 +117,14 @@ func (s *schedule) passed(p plan, progress []outbox.LaneProgress, moved int, too
 	for i, l := range p.lanes {
 		at := progress[i]
 		l.mark, l.reopened = at.Examined, false
-		if at.Picked > 0 {
-			l.served = s.count
+		switch {
+		case at.Picked > 0:
+			l.served, l.misses = s.count, 0
 			s.remember(l)
+		case at.Reached:
+			if l.misses++; l.misses == mostMisses {
+				s.forget(l)
+			}
 		}
 		if at.Reached {
 			last = i
@@ -154,11 +160,14 @@ func (s *schedule) tenantOf(l *lane) *tenant {
 
 // remember puts a lane first among those that had something lately.
 func (s *schedule) remember(l *lane) {
-	if at := slices.Index(s.lately, l); at >= 0 {
-		s.lately = slices.Delete(s.lately, at, at+1)
-	}
+	s.forget(l)
 	s.lately = slices.Insert(s.lately, 0, l)
 	s.lately = s.lately[:min(len(s.lately), mostLately)]
+}
+
+// forget takes a lane out of them.
+func (s *schedule) forget(l *lane) {
+	s.lately = slices.DeleteFunc(s.lately, func(other *lane) bool { return other == l })
 }
 
 // after is where the next pass goes on.

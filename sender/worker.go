@@ -62,6 +62,7 @@ type held struct {
 	since   time.Time     // before the lease was asked for
 	lease   time.Duration // its usable length
 	ends    time.Time     // the lease, before it does by the database's clock
+	handed  bool          // born leased, and not started: nobody was woken for it
 	gone    error         // what a renewal said: the lease is lost, or the message cancelled
 
 	context context.Context

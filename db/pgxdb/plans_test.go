@@ -340,7 +340,7 @@ func explainExecute(t *testing.T, conn *pgx.Conn, name string) *node {
 
 // callersStatements run in the caller's transaction, without our planner settings.
 var callersStatements = []string{
-	"Enqueue", "FindKeys", "AppendEvents", "FindEvents", "SaveReader", "Claim", "TakeClaim", "EndClaim", "RecordClaim", "FindClaims",
+	"Enqueue", "EnqueueLeased", "FindKeys", "AppendEvents", "FindEvents", "SaveReader", "Claim", "TakeClaim", "EndClaim", "RecordClaim", "FindClaims",
 	"AddBatchRows", "FindBatchRows",
 }
 

@@ -7,7 +7,7 @@ VALUES (sqlc.arg(name)::text, sqlc.arg(host)::text)
 RETURNING id;
 
 -- TouchWorkers says that senders are alive; no row comes back for one whose record was purged, and it registers anew.
--- Guard: ids. Index: worker_pkey. Locks: the rows; each is touched by its own process alone, so no two calls wait for each other.
+-- Guard: ids. Index: worker_pkey. Locks: the rows, in id order.
 -- name: TouchWorkers :many
 UPDATE outbox.worker AS w
 SET seen_at = clock_timestamp()

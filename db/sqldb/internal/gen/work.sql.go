@@ -259,7 +259,7 @@ type TouchWorkersParams struct {
 }
 
 // TouchWorkers says that senders are alive; no row comes back for one whose record was purged, and it registers anew.
-// Guard: ids. Index: worker_pkey. Locks: the rows; each is touched by its own process alone, so no two calls wait for each other.
+// Guard: ids. Index: worker_pkey. Locks: the rows, in id order.
 func (q *Queries) TouchWorkers(ctx context.Context, db DBTX, arg TouchWorkersParams) ([]int64, error) {
 	rows, err := db.QueryContext(ctx, touchWorkers, pq.Array(arg.Ids))
 	if err != nil {
