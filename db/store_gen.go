@@ -277,7 +277,7 @@ type Worker interface {
 	RegisterWorker(ctx context.Context, arg RegisterWorkerParams) ([]int64, error)
 
 	// TouchWorkers says that senders are alive; no row comes back for one whose record was purged, and it registers anew.
-	// Guard: ids. Index: worker_pkey. Locks: the rows; each is touched by its own process alone, so no two calls wait for each other.
+	// Guard: ids. Index: worker_pkey. Locks: the rows, in id order.
 	TouchWorkers(ctx context.Context, arg TouchWorkersParams) ([]int64, error)
 }
 
