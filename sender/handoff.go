@@ -94,6 +94,7 @@ func (w *worker) ask(asked []outbox.Born) {
 		groups[lease] = append(groups[lease], born)
 	}
 	handOff := w.handOff
+	w.unconfirmed = len(asked)
 	var answers []func()
 	w.call(confirming, w.shortest/3, func(ctx context.Context) error {
 		for lease, group := range groups {
@@ -109,6 +110,7 @@ func (w *worker) ask(asked []outbox.Born) {
 		}
 		return nil
 	}, func(err error) {
+		w.unconfirmed = 0
 		if err == nil {
 			w.outage.worked(confirming, time.Now())
 		}

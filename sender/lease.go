@@ -12,7 +12,7 @@ const scanWithin = 10 * time.Second
 
 // lease looks for due messages and leases what there is room for.
 func (w *worker) lease(now time.Time) {
-	room := w.room()
+	room := w.room() - w.unconfirmed
 	if room <= 0 || w.closed(now) || !w.may(leasing, now) {
 		return
 	}

@@ -22,12 +22,13 @@ type worker struct {
 	asked    int // of the pass under way
 	counts   Counts
 
-	events  chan func()
-	alarm   time.Time // when the loop looks again at the latest
-	woken   <-chan struct{}
-	hinted  chan struct{} // by the database
-	hinters sync.WaitGroup
-	handOff *outbox.HandOff // nil without one
+	events      chan func()
+	alarm       time.Time // when the loop looks again at the latest
+	woken       <-chan struct{}
+	hinted      chan struct{} // by the database
+	hinters     sync.WaitGroup
+	handOff     *outbox.HandOff // nil without one
+	unconfirmed int             // messages that a confirmation is under way for
 
 	calls    context.Context // of database calls: detached from Run's, it ends when a stop can wait no longer
 	endCalls context.CancelFunc
