@@ -58,9 +58,10 @@ type Config struct {
 	// a delay, in a paused lane or in one whose target is unavailable, duplicates, and what finds no free slot are leased in the usual way. So is
 	// what two thirds of that lease, or its age, did not see confirmed. What is committed without a word is found after a Poll.
 	//
-	// If the commit fails there is nothing; if the process dies, or the commit takes longer than that lease, another lease follows it and the
-	// attempt is spent: the policy has to allow 2. A transaction that hands off needs the rights of a producer and of a sender; the first
-	// that has not fails with db.ErrDenied, and from then on nothing is handed off. RunOnce does not. Default false.
+	// If the commit fails there is nothing; if the process dies, or the commit takes longer than that lease, another lease follows it: the
+	// attempt is spent, so the policy has to allow 2, and the message is Unsure as after any lost lease. A transaction that hands off needs the
+	// rights of a producer and of a sender; the first that has not fails with db.ErrDenied, and from then on nothing is handed off. RunOnce does
+	// not. Default false.
 	HandOff bool
 
 	// Name is the worker's label for operators; two may have the same. Default: the Credential's, of which it must not differ, or else the host's
