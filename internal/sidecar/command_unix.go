@@ -11,7 +11,6 @@ import (
 	"path/filepath"
 	"runtime"
 	"slices"
-	"syscall"
 	"time"
 
 	"github.com/fencepost-go/fencepost/internal/bounds"
@@ -104,19 +103,15 @@ func (c *Command) start(environ []string, payload []byte) (*performance, error) 
 	if err != nil {
 		return nil, err
 	}
-	process, err := os.StartProcess(c.path, c.args, &os.ProcAttr{Env: environ, Files: streams.theirs[:], Sys: apart()})
+	process, err := c.guard.start(func(mark string) (*os.Process, error) {
+		attr := os.ProcAttr{Env: append(environ, markVariable+"="+mark), Files: streams.theirs[:], Sys: apart()}
+		return os.StartProcess(c.path, c.args, &attr)
+	})
 	closeAll(streams.theirs[:]...)
 	if err != nil {
 		streams.close()
 		return nil, err
 	}
-	p := &performance{process: process, group: process.Pid, streams: streams}
-	if err := c.guard.watch(p.group); err != nil {
-		p.signal(syscall.SIGKILL)
-		_, _ = process.Wait()
-		streams.close()
-		return nil, err
-	}
 	streams.converse(payload)
-	return p, nil
+	return &performance{process: process, group: process.Pid, streams: streams}, nil
 }

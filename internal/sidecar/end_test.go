@@ -4,6 +4,7 @@ package sidecar
 
 import (
 	"context"
+	"errors"
 	"os"
 	"os/exec"
 	"strings"
@@ -69,21 +70,26 @@ func TestTheGroupEnds(t *testing.T) {
 	}
 }
 
-// The group does not outlive a worker that is killed.
+// The group does not outlive a worker that is killed, be it before the guard was told of the group.
 func TestTheGroupEndsWithItsWorker(t *testing.T) {
 	t.Parallel()
-	v := keepVigil(t)
-	worker := exec.Command(self(), asWorker, stubborn, v.path)
-	worker.Stderr = os.Stderr
-	if err := worker.Start(); err != nil {
-		t.Fatal(err)
+	for _, as := range []string{asWorker, asStarter} {
+		t.Run(as, func(t *testing.T) {
+			t.Parallel()
+			v := keepVigil(t)
+			worker := exec.Command(self(), as, stubborn, v.path)
+			worker.Stderr = os.Stderr
+			if err := worker.Start(); err != nil {
+				t.Fatal(err)
+			}
+			v.ready()
+			if err := worker.Process.Kill(); err != nil {
+				t.Fatal(err)
+			}
+			_ = worker.Wait()
+			v.over()
+		})
 	}
-	v.ready()
-	if err := worker.Process.Kill(); err != nil {
-		t.Fatal(err)
-	}
-	_ = worker.Wait()
-	v.over()
 }
 
 // Without its guard a command performs nothing more, and says so.
@@ -126,10 +132,13 @@ func TestGuard(t *testing.T) {
 	}
 	watched, forgotten := group(), group()
 	g := guard{to: to}
-	for _, pid := range []int{watched.Process.Pid, forgotten.Process.Pid, 0, 1, -1} {
-		if err := g.watch(pid); err != nil {
+	for _, process := range []*os.Process{watched.Process, forgotten.Process, {Pid: 0}, {Pid: 1}, {Pid: -1}} {
+		if _, err := g.start(func(string) (*os.Process, error) { return process, nil }); err != nil {
 			t.Fatal(err)
 		}
+	}
+	if _, err := g.start(func(string) (*os.Process, error) { return nil, syscall.E2BIG }); !errors.Is(err, syscall.E2BIG) {
+		t.Error(err)
 	}
 	g.forget(forgotten.Process.Pid)
 	to.Close()

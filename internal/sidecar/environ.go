@@ -16,6 +16,9 @@ import (
 // give come to half of it at most.
 const longestVariable = 128 << 10
 
+// markVariable holds a text that only one command was ever given, by which its guard finds it.
+const markVariable = "FENCEPOST_MARK"
+
 // Environ is the environment that tells of a message. It is an error when a variable cannot hold its value, as only one can that was written
 // past the library.
 func Environ(m outbox.Message) ([]string, error) {

@@ -17,14 +17,14 @@ func TestEnvironment(t *testing.T) {
 	m := message()
 	m.Metadata = map[string]string{"trace": "a\nb", "<&>": "\x01é"}
 	environ := Inherit([]string{"PATH=/bin:/usr/bin", "FENCEPOST_DSN=postgres://u:pw@h/d", "FENCEPOST_ID=99", "LANG=C"}, nil, nil)
-	c := newCommand(t, Config{Args: []string{"sh", "-c", "unset PWD OLDPWD SHLVL _; env | sort"}, Environ: environ, KeepOutput: true})
+	c := newCommand(t, Config{Args: []string{"sh", "-c", "unset PWD OLDPWD SHLVL _; FENCEPOST_MARK=${#FENCEPOST_MARK}; env | sort"}, Environ: environ, KeepOutput: true})
 	got, err := c.Do(t.Context(), m)
 	if err != nil {
 		t.Fatal(err)
 	}
 	want := []string{
 		"FENCEPOST_ATTEMPT=2", "FENCEPOST_CONSUMER=shop", "FENCEPOST_EPOCH=3", "FENCEPOST_ID=17", "FENCEPOST_KEY=order-1", "FENCEPOST_KIND=charge",
-		"FENCEPOST_LEASED_UNTIL=2026-01-31T09:15:00.0000005Z", `FENCEPOST_METADATA={"<&>":"\u0001é","trace":"a\nb"}`,
+		"FENCEPOST_LEASED_UNTIL=2026-01-31T09:15:00.0000005Z", "FENCEPOST_MARK=26", `FENCEPOST_METADATA={"<&>":"\u0001é","trace":"a\nb"}`,
 		"FENCEPOST_ORDER_KEY=customer-7", "FENCEPOST_TARGET=bank", "FENCEPOST_TENANT=acme", "FENCEPOST_UNSURE=0", "LANG=C", "PATH=/bin:/usr/bin",
 	}
 	if lines := strings.Split(got, "\n"); !slices.Equal(lines, want) {

@@ -1,8 +1,12 @@
 package sidecar
 
 import (
+	"bytes"
 	"os"
+	"path/filepath"
+	"strconv"
 	"syscall"
+	"time"
 )
 
 // apart makes a process the leader of a group, which dies with the thread that started it.
@@ -19,4 +23,36 @@ func awaitExit(process *os.Process) (reap func() (*os.ProcessState, error)) {
 			return process.Wait
 		}
 	}
+}
+
+// killStarted kills the groups of the processes with a mark, which a worker started last. Until the worker is gone with all its threads the
+// kernel may not have killed the command yet, which may go on starting others.
+func killStarted(worker int, mark string) {
+	for pause := time.Millisecond; ; pause = min(2*pause, time.Second) {
+		gone := syscall.Getppid() != worker
+		if !killMarked(mark) && gone {
+			return
+		}
+		time.Sleep(pause)
+	}
+}
+
+// killMarked says whether there was anything to kill. What was killed keeps its environment for an instant.
+func killMarked(mark string) (found bool) {
+	variable := []byte(markVariable + "=" + mark)
+	environs, _ := filepath.Glob("/proc/[0-9]*/environ")
+	for _, path := range environs {
+		environ, err := os.ReadFile(path)
+		if err != nil || !bytes.Contains(environ, variable) {
+			continue // it has ended, or is another user's
+		}
+		pid, err := strconv.Atoi(filepath.Base(filepath.Dir(path)))
+		if err != nil {
+			continue
+		}
+		if group, err := syscall.Getpgid(pid); err == nil && group > 1 && syscall.Kill(-group, syscall.SIGKILL) == nil {
+			found = true
+		}
+	}
+	return found
 }

@@ -15,3 +15,6 @@ func awaitExit(process *os.Process) (reap func() (*os.ProcessState, error)) {
 	state, err := process.Wait()
 	return func() (*os.ProcessState, error) { return state, err }
 }
+
+// killStarted does nothing: there is no portable way to look at the environment of a process.
+func killStarted(int, string) {}

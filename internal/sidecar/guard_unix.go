@@ -4,9 +4,11 @@ package sidecar
 
 import (
 	"bufio"
+	"crypto/rand"
 	"errors"
 	"fmt"
 	"io"
+	"os"
 	"os/exec"
 	"os/signal"
 	"strconv"
@@ -46,42 +48,89 @@ func startGuard(args []string) (*guard, error) {
 	return g, nil
 }
 
-// watch makes it responsible for a group.
-func (g *guard) watch(group int) error { return g.tell('+', group) }
-
-// forget ends that, before the group's number can become another's.
-func (g *guard) forget(group int) { _ = g.tell('-', group) }
-
-func (g *guard) tell(sign byte, group int) error {
+// start starts a command and makes the guard responsible for its group. The guard hears of the mark in the command's environment before there
+// is a group to tell it of, so that it finds the group also when the worker dies in between. Commands start one at a time, as a fork does.
+func (g *guard) start(start func(mark string) (*os.Process, error)) (*os.Process, error) {
+	mark := rand.Text()
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	if _, err := fmt.Fprintf(g.to, "%c%d\n", sign, group); err != nil {
+	if err := g.tell("?%d %s\n", os.Getpid(), mark); err != nil {
+		return nil, err
+	}
+	process, err := start(mark)
+	if err != nil {
+		return nil, errors.Join(err, g.tell("!\n"))
+	}
+	if err := g.tell("+%d\n", process.Pid); err != nil {
+		_ = syscall.Kill(-process.Pid, syscall.SIGKILL)
+		_, _ = process.Wait()
+		return nil, err
+	}
+	return process, nil
+}
+
+// forget ends that, before the group's number can become another's.
+func (g *guard) forget(group int) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	_ = g.tell("-%d\n", group)
+}
+
+func (g *guard) tell(format string, args ...any) error {
+	if _, err := fmt.Fprintf(g.to, format, args...); err != nil {
 		return fmt.Errorf("guard: %w", err)
 	}
 	return nil
 }
 
 func (g *guard) close() {
+	g.mu.Lock()
 	g.to.Close()
+	g.mu.Unlock()
 	<-g.gone
 }
 
 // Stand is the main function of a guard. It returns when from, the pipe of its worker, ends, and has then killed every group that is left.
 func Stand(from io.Reader) {
 	signal.Ignore(syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP) // sent to all processes of a service, and the worker may still drain
-	groups := map[int]struct{}{}
+	var kept charge
 	for lines := bufio.NewScanner(from); lines.Scan(); {
-		line := lines.Text()
-		group, err := strconv.Atoi(strings.TrimLeft(line, "+-"))
-		switch {
-		case err != nil || group <= 1:
-		case line[0] == '+':
-			groups[group] = struct{}{}
-		default:
-			delete(groups, group)
-		}
+		kept.hear(lines.Text())
 	}
-	for group := range groups {
+	for group := range kept.groups {
 		_ = syscall.Kill(-group, syscall.SIGKILL)
+	}
+	if kept.mark != "" {
+		killStarted(kept.worker, kept.mark)
+	}
+}
+
+// A charge is what a guard is responsible for.
+type charge struct {
+	groups map[int]struct{}
+	worker int    // a process
+	mark   string // of the command that it is about to start, if it is
+}
+
+func (c *charge) hear(line string) {
+	if line == "" {
+		return
+	}
+	sign, rest := line[0], line[1:]
+	number, mark, _ := strings.Cut(rest, " ")
+	n, err := strconv.Atoi(number)
+	switch {
+	case sign == '!':
+		c.mark = ""
+	case err != nil || n <= 1:
+	case sign == '?':
+		c.worker, c.mark = n, mark
+	case sign == '+':
+		if c.groups == nil {
+			c.groups = map[int]struct{}{}
+		}
+		c.groups[n], c.mark = struct{}{}, ""
+	case sign == '-':
+		delete(c.groups, n)
 	}
 }

@@ -9,6 +9,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"runtime"
 	"strings"
 	"syscall"
 	"testing"
@@ -19,9 +20,10 @@ import (
 
 // The test binary is also the processes around a command, by its first argument.
 const (
-	asGuard  = "be-guard"
-	asWorker = "be-worker" // of the script and the FIFO that follow
-	asDaemon = "be-daemon" // leaves the group and holds what it inherited
+	asGuard   = "be-guard"
+	asWorker  = "be-worker"  // of the script and the FIFO that follow
+	asStarter = "be-starter" // the same, which does not get to tell the guard of the group
+	asDaemon  = "be-daemon"  // leaves the group and holds what it inherited
 )
 
 func TestMain(m *testing.M) {
@@ -32,6 +34,9 @@ func TestMain(m *testing.M) {
 			syscall.Exit(0) // at once: the race detector lingers at the end of a program
 		case asWorker:
 			beWorker(os.Args[2], os.Args[3])
+			return
+		case asStarter:
+			beStarter(os.Args[2], os.Args[3])
 			return
 		case asDaemon:
 			beDaemon()
@@ -48,6 +53,25 @@ func beWorker(script, fifo string) {
 		os.Exit(1)
 	}
 	_, err = c.Do(context.Background(), message())
+	fmt.Fprintln(os.Stderr, "the command ended:", err)
+}
+
+func beStarter(script, fifo string) {
+	g, err := startGuard([]string{self(), asGuard})
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
+	}
+	runtime.LockOSThread()
+	_, err = g.start(func(mark string) (*os.Process, error) {
+		cmd := exec.Command("sh", "-c", script, fifo)
+		cmd.Env = append(os.Environ(), markVariable+"="+mark)
+		cmd.SysProcAttr = apart()
+		if err := cmd.Start(); err != nil {
+			return nil, err
+		}
+		return cmd.Process, cmd.Wait()
+	})
 	fmt.Fprintln(os.Stderr, "the command ended:", err)
 }
 
