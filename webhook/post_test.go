@@ -443,6 +443,9 @@ func TestEndlessBody(t *testing.T) {
 func TestSwitchingProtocols(t *testing.T) {
 	t.Parallel()
 	address := listen(t, func(c net.Conn) {
+		if r, err := http.ReadRequest(bufio.NewReader(c)); err == nil { // an answer to no request is none
+			_, _ = io.Copy(io.Discard, r.Body)
+		}
 		_, _ = io.WriteString(c, "HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: hold\r\n\r\n")
 		_, _ = io.Copy(io.Discard, c)
 	})
