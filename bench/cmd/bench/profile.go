@@ -25,8 +25,9 @@ func profile(o options) (stop func() error, err error) {
 	if o.memProfile == "" {
 		return stop, nil
 	}
+	stopCPU := stop // stop is what is returned
 	return func() error {
-		err := stop()
+		err := stopCPU()
 		file, createErr := os.Create(o.memProfile)
 		if createErr != nil {
 			return errors.Join(err, createErr)
