@@ -47,7 +47,7 @@ func (s *Store) MoveIn(ctx context.Context, slice move.Slice) (int, error) {
 
 // MoveCompare is for fencepost move alone: it compares the rows of a slice with those that are there.
 func (s *Store) MoveCompare(ctx context.Context, slice move.Slice) ([]move.Comparison, error) {
-	rows, err := own(ctx, s, func(h gen.DBTX) ([]gen.MoveCompareRow, error) {
+	rows, err := own(ctx, s, func(h gen.DBTX) ([]*gen.MoveCompareRow, error) {
 		return s.queries.MoveCompare(ctx, h, gen.MoveCompareParams{
 			AfterID: slice.After, Upto: slice.Upto,
 			Messages: slice.Messages, Queue: slice.Queue, Settlements: slice.Settlements, OrderLeases: slice.OrderLeases,

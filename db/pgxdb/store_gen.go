@@ -16,7 +16,7 @@ func (s *Store) Enqueue(ctx context.Context, tx db.Tx, arg db.EnqueueParams) ([]
 		rows, err := s.queries.Enqueue(ctx, h, gen.EnqueueParams(arg))
 		out := make([]db.EnqueueRow, len(rows))
 		for i, row := range rows {
-			out[i] = db.EnqueueRow(row)
+			out[i] = db.EnqueueRow(*row)
 		}
 		return out, err
 	})
@@ -28,7 +28,7 @@ func (s *Store) EnqueueLeased(ctx context.Context, tx db.Tx, arg db.EnqueueLease
 		rows, err := s.queries.EnqueueLeased(ctx, h, gen.EnqueueLeasedParams(arg))
 		out := make([]db.EnqueueLeasedRow, len(rows))
 		for i, row := range rows {
-			out[i] = db.EnqueueLeasedRow(row)
+			out[i] = db.EnqueueLeasedRow(*row)
 		}
 		return out, err
 	})
@@ -40,7 +40,7 @@ func (s *Store) FindKeys(ctx context.Context, tx db.Tx, arg db.FindKeysParams) (
 		rows, err := s.queries.FindKeys(ctx, h, gen.FindKeysParams(arg))
 		out := make([]db.FindKeysRow, len(rows))
 		for i, row := range rows {
-			out[i] = db.FindKeysRow(row)
+			out[i] = db.FindKeysRow(*row)
 		}
 		return out, err
 	})
@@ -52,7 +52,7 @@ func (s *Store) DueLanes(ctx context.Context, arg db.DueLanesParams) ([]db.DueLa
 		rows, err := s.queries.DueLanes(ctx, h, gen.DueLanesParams(arg))
 		out := make([]db.DueLanesRow, len(rows))
 		for i, row := range rows {
-			out[i] = db.DueLanesRow(row)
+			out[i] = db.DueLanesRow(*row)
 		}
 		return out, err
 	})
@@ -64,7 +64,7 @@ func (s *Store) LeaseDue(ctx context.Context, arg db.LeaseDueParams) ([]db.Lease
 		rows, err := s.queries.LeaseDue(ctx, h, gen.LeaseDueParams(arg))
 		out := make([]db.LeaseDueRow, len(rows))
 		for i, row := range rows {
-			out[i] = db.LeaseDueRow(row)
+			out[i] = db.LeaseDueRow(*row)
 		}
 		return out, err
 	})
@@ -76,7 +76,7 @@ func (s *Store) LeaseSuccessors(ctx context.Context, arg db.LeaseSuccessorsParam
 		rows, err := s.queries.LeaseSuccessors(ctx, h, gen.LeaseSuccessorsParams(arg))
 		out := make([]db.LeaseSuccessorsRow, len(rows))
 		for i, row := range rows {
-			out[i] = db.LeaseSuccessorsRow(row)
+			out[i] = db.LeaseSuccessorsRow(*row)
 		}
 		return out, err
 	})
@@ -95,7 +95,7 @@ func (s *Store) Renew(ctx context.Context, arg db.RenewParams) ([]db.RenewRow, e
 		rows, err := s.queries.Renew(ctx, h, gen.RenewParams(arg))
 		out := make([]db.RenewRow, len(rows))
 		for i, row := range rows {
-			out[i] = db.RenewRow(row)
+			out[i] = db.RenewRow(*row)
 		}
 		return out, err
 	})
@@ -107,7 +107,7 @@ func (s *Store) FindFates(ctx context.Context, arg db.FindFatesParams) ([]db.Fin
 		rows, err := s.queries.FindFates(ctx, h, gen.FindFatesParams(arg))
 		out := make([]db.FindFatesRow, len(rows))
 		for i, row := range rows {
-			out[i] = db.FindFatesRow(row)
+			out[i] = db.FindFatesRow(*row)
 		}
 		return out, err
 	})
@@ -147,7 +147,7 @@ func (s *Store) SettleRetry(ctx context.Context, arg db.SettleRetryParams) ([]db
 		rows, err := s.queries.SettleRetry(ctx, h, gen.SettleRetryParams(arg))
 		out := make([]db.SettleRetryRow, len(rows))
 		for i, row := range rows {
-			out[i] = db.SettleRetryRow(row)
+			out[i] = db.SettleRetryRow(*row)
 		}
 		return out, err
 	})
@@ -180,7 +180,7 @@ func (s *Store) ReleaseWorker(ctx context.Context, arg db.ReleaseWorkerParams) (
 		rows, err := s.queries.ReleaseWorker(ctx, h, gen.ReleaseWorkerParams(arg))
 		out := make([]db.ReleaseWorkerRow, len(rows))
 		for i, row := range rows {
-			out[i] = db.ReleaseWorkerRow(row)
+			out[i] = db.ReleaseWorkerRow(*row)
 		}
 		return out, err
 	})
@@ -234,7 +234,7 @@ func (s *Store) CountOld(ctx context.Context, arg db.CountOldParams) ([]db.Count
 		rows, err := s.queries.CountOld(ctx, h, gen.CountOldParams(arg))
 		out := make([]db.CountOldRow, len(rows))
 		for i, row := range rows {
-			out[i] = db.CountOldRow(row)
+			out[i] = db.CountOldRow(*row)
 		}
 		return out, err
 	})
@@ -246,7 +246,7 @@ func (s *Store) CountOverdue(ctx context.Context, arg db.CountOverdueParams) ([]
 		rows, err := s.queries.CountOverdue(ctx, h, gen.CountOverdueParams(arg))
 		out := make([]db.CountOverdueRow, len(rows))
 		for i, row := range rows {
-			out[i] = db.CountOverdueRow(row)
+			out[i] = db.CountOverdueRow(*row)
 		}
 		return out, err
 	})
@@ -258,7 +258,7 @@ func (s *Store) ExpireUnleased(ctx context.Context, arg db.ExpireUnleasedParams)
 		rows, err := s.queries.ExpireUnleased(ctx, h, gen.ExpireUnleasedParams(arg))
 		out := make([]db.ExpireUnleasedRow, len(rows))
 		for i, row := range rows {
-			out[i] = db.ExpireUnleasedRow(row)
+			out[i] = db.ExpireUnleasedRow(*row)
 		}
 		return out, err
 	})
@@ -270,7 +270,7 @@ func (s *Store) PurgeAudit(ctx context.Context, arg db.PurgeAuditParams) ([]db.P
 		rows, err := s.queries.PurgeAudit(ctx, h, gen.PurgeAuditParams(arg))
 		out := make([]db.PurgeAuditRow, len(rows))
 		for i, row := range rows {
-			out[i] = db.PurgeAuditRow(row)
+			out[i] = db.PurgeAuditRow(*row)
 		}
 		return out, err
 	})
@@ -282,7 +282,7 @@ func (s *Store) PurgeBatches(ctx context.Context, arg db.PurgeBatchesParams) ([]
 		rows, err := s.queries.PurgeBatches(ctx, h, gen.PurgeBatchesParams(arg))
 		out := make([]db.PurgeBatchesRow, len(rows))
 		for i, row := range rows {
-			out[i] = db.PurgeBatchesRow(row)
+			out[i] = db.PurgeBatchesRow(*row)
 		}
 		return out, err
 	})
@@ -294,7 +294,7 @@ func (s *Store) PurgeClaims(ctx context.Context, arg db.PurgeClaimsParams) ([]db
 		rows, err := s.queries.PurgeClaims(ctx, h, gen.PurgeClaimsParams(arg))
 		out := make([]db.PurgeClaimsRow, len(rows))
 		for i, row := range rows {
-			out[i] = db.PurgeClaimsRow(row)
+			out[i] = db.PurgeClaimsRow(*row)
 		}
 		return out, err
 	})
@@ -306,7 +306,7 @@ func (s *Store) PurgeDelivered(ctx context.Context, arg db.PurgeDeliveredParams)
 		rows, err := s.queries.PurgeDelivered(ctx, h, gen.PurgeDeliveredParams(arg))
 		out := make([]db.PurgeDeliveredRow, len(rows))
 		for i, row := range rows {
-			out[i] = db.PurgeDeliveredRow(row)
+			out[i] = db.PurgeDeliveredRow(*row)
 		}
 		return out, err
 	})
@@ -318,7 +318,7 @@ func (s *Store) PurgeEvents(ctx context.Context, arg db.PurgeEventsParams) ([]db
 		rows, err := s.queries.PurgeEvents(ctx, h, gen.PurgeEventsParams(arg))
 		out := make([]db.PurgeEventsRow, len(rows))
 		for i, row := range rows {
-			out[i] = db.PurgeEventsRow(row)
+			out[i] = db.PurgeEventsRow(*row)
 		}
 		return out, err
 	})
@@ -330,7 +330,7 @@ func (s *Store) PurgeUndelivered(ctx context.Context, arg db.PurgeUndeliveredPar
 		rows, err := s.queries.PurgeUndelivered(ctx, h, gen.PurgeUndeliveredParams(arg))
 		out := make([]db.PurgeUndeliveredRow, len(rows))
 		for i, row := range rows {
-			out[i] = db.PurgeUndeliveredRow(row)
+			out[i] = db.PurgeUndeliveredRow(*row)
 		}
 		return out, err
 	})
@@ -349,7 +349,7 @@ func (s *Store) CountLanes(ctx context.Context, arg db.CountLanesParams) ([]db.C
 		rows, err := s.queries.CountLanes(ctx, h, gen.CountLanesParams(arg))
 		out := make([]db.CountLanesRow, len(rows))
 		for i, row := range rows {
-			out[i] = db.CountLanesRow(row)
+			out[i] = db.CountLanesRow(*row)
 		}
 		return out, err
 	})
@@ -361,7 +361,7 @@ func (s *Store) CountParked(ctx context.Context, arg db.CountParkedParams) ([]db
 		rows, err := s.queries.CountParked(ctx, h, gen.CountParkedParams(arg))
 		out := make([]db.CountParkedRow, len(rows))
 		for i, row := range rows {
-			out[i] = db.CountParkedRow(row)
+			out[i] = db.CountParkedRow(*row)
 		}
 		return out, err
 	})
@@ -373,7 +373,7 @@ func (s *Store) CountUndelivered(ctx context.Context, arg db.CountUndeliveredPar
 		rows, err := s.queries.CountUndelivered(ctx, h, gen.CountUndeliveredParams(arg))
 		out := make([]db.CountUndeliveredRow, len(rows))
 		for i, row := range rows {
-			out[i] = db.CountUndeliveredRow(row)
+			out[i] = db.CountUndeliveredRow(*row)
 		}
 		return out, err
 	})
@@ -385,7 +385,7 @@ func (s *Store) ListCredentials(ctx context.Context, arg db.ListCredentialsParam
 		rows, err := s.queries.ListCredentials(ctx, h, gen.ListCredentialsParams(arg))
 		out := make([]db.ListCredentialsRow, len(rows))
 		for i, row := range rows {
-			out[i] = db.ListCredentialsRow(row)
+			out[i] = db.ListCredentialsRow(*row)
 		}
 		return out, err
 	})
@@ -397,7 +397,7 @@ func (s *Store) ListDelivered(ctx context.Context, arg db.ListDeliveredParams) (
 		rows, err := s.queries.ListDelivered(ctx, h, gen.ListDeliveredParams(arg))
 		out := make([]db.ListDeliveredRow, len(rows))
 		for i, row := range rows {
-			out[i] = db.ListDeliveredRow(row)
+			out[i] = db.ListDeliveredRow(*row)
 		}
 		return out, err
 	})
@@ -409,7 +409,7 @@ func (s *Store) ListOpen(ctx context.Context, arg db.ListOpenParams) ([]db.ListO
 		rows, err := s.queries.ListOpen(ctx, h, gen.ListOpenParams(arg))
 		out := make([]db.ListOpenRow, len(rows))
 		for i, row := range rows {
-			out[i] = db.ListOpenRow(row)
+			out[i] = db.ListOpenRow(*row)
 		}
 		return out, err
 	})
@@ -421,7 +421,7 @@ func (s *Store) ListPauses(ctx context.Context, arg db.ListPausesParams) ([]db.L
 		rows, err := s.queries.ListPauses(ctx, h, gen.ListPausesParams(arg))
 		out := make([]db.ListPausesRow, len(rows))
 		for i, row := range rows {
-			out[i] = db.ListPausesRow(row)
+			out[i] = db.ListPausesRow(*row)
 		}
 		return out, err
 	})
@@ -433,7 +433,7 @@ func (s *Store) ListUndelivered(ctx context.Context, arg db.ListUndeliveredParam
 		rows, err := s.queries.ListUndelivered(ctx, h, gen.ListUndeliveredParams(arg))
 		out := make([]db.ListUndeliveredRow, len(rows))
 		for i, row := range rows {
-			out[i] = db.ListUndeliveredRow(row)
+			out[i] = db.ListUndeliveredRow(*row)
 		}
 		return out, err
 	})
@@ -445,7 +445,7 @@ func (s *Store) ReadHealth(ctx context.Context, arg db.ReadHealthParams) ([]db.R
 		rows, err := s.queries.ReadHealth(ctx, h, gen.ReadHealthParams(arg))
 		out := make([]db.ReadHealthRow, len(rows))
 		for i, row := range rows {
-			out[i] = db.ReadHealthRow(row)
+			out[i] = db.ReadHealthRow(*row)
 		}
 		return out, err
 	})
@@ -457,7 +457,7 @@ func (s *Store) ShowMessage(ctx context.Context, arg db.ShowMessageParams) ([]db
 		rows, err := s.queries.ShowMessage(ctx, h, gen.ShowMessageParams(arg))
 		out := make([]db.ShowMessageRow, len(rows))
 		for i, row := range rows {
-			out[i] = db.ShowMessageRow(row)
+			out[i] = db.ShowMessageRow(*row)
 		}
 		return out, err
 	})
@@ -469,7 +469,7 @@ func (s *Store) CheckRole(ctx context.Context, arg db.CheckRoleParams) ([]db.Che
 		rows, err := s.queries.CheckRole(ctx, h, gen.CheckRoleParams(arg))
 		out := make([]db.CheckRoleRow, len(rows))
 		for i, row := range rows {
-			out[i] = db.CheckRoleRow(row)
+			out[i] = db.CheckRoleRow(*row)
 		}
 		return out, err
 	})
@@ -481,7 +481,7 @@ func (s *Store) FindCredential(ctx context.Context, arg db.FindCredentialParams)
 		rows, err := s.queries.FindCredential(ctx, h, gen.FindCredentialParams(arg))
 		out := make([]db.FindCredentialRow, len(rows))
 		for i, row := range rows {
-			out[i] = db.FindCredentialRow(row)
+			out[i] = db.FindCredentialRow(*row)
 		}
 		return out, err
 	})
@@ -514,7 +514,7 @@ func (s *Store) AuditMessages(ctx context.Context, arg db.AuditMessagesParams) (
 		rows, err := s.queries.AuditMessages(ctx, h, gen.AuditMessagesParams(arg))
 		out := make([]db.AuditMessagesRow, len(rows))
 		for i, row := range rows {
-			out[i] = db.AuditMessagesRow(row)
+			out[i] = db.AuditMessagesRow(*row)
 		}
 		return out, err
 	})
@@ -526,7 +526,7 @@ func (s *Store) ListHeads(ctx context.Context, arg db.ListHeadsParams) ([]db.Lis
 		rows, err := s.queries.ListHeads(ctx, h, gen.ListHeadsParams(arg))
 		out := make([]db.ListHeadsRow, len(rows))
 		for i, row := range rows {
-			out[i] = db.ListHeadsRow(row)
+			out[i] = db.ListHeadsRow(*row)
 		}
 		return out, err
 	})
@@ -538,7 +538,7 @@ func (s *Store) ListLapsedClaims(ctx context.Context, arg db.ListLapsedClaimsPar
 		rows, err := s.queries.ListLapsedClaims(ctx, h, gen.ListLapsedClaimsParams(arg))
 		out := make([]db.ListLapsedClaimsRow, len(rows))
 		for i, row := range rows {
-			out[i] = db.ListLapsedClaimsRow(row)
+			out[i] = db.ListLapsedClaimsRow(*row)
 		}
 		return out, err
 	})
@@ -550,7 +550,7 @@ func (s *Store) ListReaders(ctx context.Context, arg db.ListReadersParams) ([]db
 		rows, err := s.queries.ListReaders(ctx, h, gen.ListReadersParams(arg))
 		out := make([]db.ListReadersRow, len(rows))
 		for i, row := range rows {
-			out[i] = db.ListReadersRow(row)
+			out[i] = db.ListReadersRow(*row)
 		}
 		return out, err
 	})
@@ -562,7 +562,7 @@ func (s *Store) ListStuckBatches(ctx context.Context, arg db.ListStuckBatchesPar
 		rows, err := s.queries.ListStuckBatches(ctx, h, gen.ListStuckBatchesParams(arg))
 		out := make([]db.ListStuckBatchesRow, len(rows))
 		for i, row := range rows {
-			out[i] = db.ListStuckBatchesRow(row)
+			out[i] = db.ListStuckBatchesRow(*row)
 		}
 		return out, err
 	})
@@ -574,7 +574,7 @@ func (s *Store) ReadHorizon(ctx context.Context) ([]db.ReadHorizonRow, error) {
 		rows, err := s.queries.ReadHorizon(ctx, h)
 		out := make([]db.ReadHorizonRow, len(rows))
 		for i, row := range rows {
-			out[i] = db.ReadHorizonRow(row)
+			out[i] = db.ReadHorizonRow(*row)
 		}
 		return out, err
 	})
@@ -586,7 +586,7 @@ func (s *Store) ReadSurroundings(ctx context.Context, arg db.ReadSurroundingsPar
 		rows, err := s.queries.ReadSurroundings(ctx, h, gen.ReadSurroundingsParams(arg))
 		out := make([]db.ReadSurroundingsRow, len(rows))
 		for i, row := range rows {
-			out[i] = db.ReadSurroundingsRow(row)
+			out[i] = db.ReadSurroundingsRow(*row)
 		}
 		return out, err
 	})
@@ -598,7 +598,7 @@ func (s *Store) AppendEvents(ctx context.Context, tx db.Tx, arg db.AppendEventsP
 		rows, err := s.queries.AppendEvents(ctx, h, gen.AppendEventsParams(arg))
 		out := make([]db.AppendEventsRow, len(rows))
 		for i, row := range rows {
-			out[i] = db.AppendEventsRow(row)
+			out[i] = db.AppendEventsRow(*row)
 		}
 		return out, err
 	})
@@ -610,7 +610,7 @@ func (s *Store) FindEvents(ctx context.Context, tx db.Tx, arg db.FindEventsParam
 		rows, err := s.queries.FindEvents(ctx, h, gen.FindEventsParams(arg))
 		out := make([]db.FindEventsRow, len(rows))
 		for i, row := range rows {
-			out[i] = db.FindEventsRow(row)
+			out[i] = db.FindEventsRow(*row)
 		}
 		return out, err
 	})
@@ -622,7 +622,7 @@ func (s *Store) SaveReader(ctx context.Context, tx db.Tx, arg db.SaveReaderParam
 		rows, err := s.queries.SaveReader(ctx, h, gen.SaveReaderParams(arg))
 		out := make([]db.SaveReaderRow, len(rows))
 		for i, row := range rows {
-			out[i] = db.SaveReaderRow(row)
+			out[i] = db.SaveReaderRow(*row)
 		}
 		return out, err
 	})
@@ -641,7 +641,7 @@ func (s *Store) FindReaders(ctx context.Context, arg db.FindReadersParams) ([]db
 		rows, err := s.queries.FindReaders(ctx, h, gen.FindReadersParams(arg))
 		out := make([]db.FindReadersRow, len(rows))
 		for i, row := range rows {
-			out[i] = db.FindReadersRow(row)
+			out[i] = db.FindReadersRow(*row)
 		}
 		return out, err
 	})
@@ -653,7 +653,7 @@ func (s *Store) ReadEnd(ctx context.Context) ([]db.ReadEndRow, error) {
 		rows, err := s.queries.ReadEnd(ctx, h)
 		out := make([]db.ReadEndRow, len(rows))
 		for i, row := range rows {
-			out[i] = db.ReadEndRow(row)
+			out[i] = db.ReadEndRow(*row)
 		}
 		return out, err
 	})
@@ -665,7 +665,7 @@ func (s *Store) ReadEvents(ctx context.Context, arg db.ReadEventsParams) ([]db.R
 		rows, err := s.queries.ReadEvents(ctx, h, gen.ReadEventsParams(arg))
 		out := make([]db.ReadEventsRow, len(rows))
 		for i, row := range rows {
-			out[i] = db.ReadEventsRow(row)
+			out[i] = db.ReadEventsRow(*row)
 		}
 		return out, err
 	})
@@ -677,7 +677,7 @@ func (s *Store) ReadSource(ctx context.Context, arg db.ReadSourceParams) ([]db.R
 		rows, err := s.queries.ReadSource(ctx, h, gen.ReadSourceParams(arg))
 		out := make([]db.ReadSourceRow, len(rows))
 		for i, row := range rows {
-			out[i] = db.ReadSourceRow(row)
+			out[i] = db.ReadSourceRow(*row)
 		}
 		return out, err
 	})
@@ -696,7 +696,7 @@ func (s *Store) Claim(ctx context.Context, tx db.Tx, arg db.ClaimParams) ([]db.C
 		rows, err := s.queries.Claim(ctx, h, gen.ClaimParams(arg))
 		out := make([]db.ClaimRow, len(rows))
 		for i, row := range rows {
-			out[i] = db.ClaimRow(row)
+			out[i] = db.ClaimRow(*row)
 		}
 		return out, err
 	})
@@ -715,7 +715,7 @@ func (s *Store) FindClaims(ctx context.Context, tx db.Tx, arg db.FindClaimsParam
 		rows, err := s.queries.FindClaims(ctx, h, gen.FindClaimsParams(arg))
 		out := make([]db.FindClaimsRow, len(rows))
 		for i, row := range rows {
-			out[i] = db.FindClaimsRow(row)
+			out[i] = db.FindClaimsRow(*row)
 		}
 		return out, err
 	})
@@ -734,7 +734,7 @@ func (s *Store) TakeClaim(ctx context.Context, tx db.Tx, arg db.TakeClaimParams)
 		rows, err := s.queries.TakeClaim(ctx, h, gen.TakeClaimParams(arg))
 		out := make([]db.TakeClaimRow, len(rows))
 		for i, row := range rows {
-			out[i] = db.TakeClaimRow(row)
+			out[i] = db.TakeClaimRow(*row)
 		}
 		return out, err
 	})
@@ -746,7 +746,7 @@ func (s *Store) AddBatch(ctx context.Context, arg db.AddBatchParams) ([]db.AddBa
 		rows, err := s.queries.AddBatch(ctx, h, gen.AddBatchParams(arg))
 		out := make([]db.AddBatchRow, len(rows))
 		for i, row := range rows {
-			out[i] = db.AddBatchRow(row)
+			out[i] = db.AddBatchRow(*row)
 		}
 		return out, err
 	})
@@ -765,7 +765,7 @@ func (s *Store) CountBatch(ctx context.Context, arg db.CountBatchParams) ([]db.C
 		rows, err := s.queries.CountBatch(ctx, h, gen.CountBatchParams(arg))
 		out := make([]db.CountBatchRow, len(rows))
 		for i, row := range rows {
-			out[i] = db.CountBatchRow(row)
+			out[i] = db.CountBatchRow(*row)
 		}
 		return out, err
 	})
@@ -784,7 +784,7 @@ func (s *Store) FindBatchRows(ctx context.Context, tx db.Tx, arg db.FindBatchRow
 		rows, err := s.queries.FindBatchRows(ctx, h, gen.FindBatchRowsParams(arg))
 		out := make([]db.FindBatchRowsRow, len(rows))
 		for i, row := range rows {
-			out[i] = db.FindBatchRowsRow(row)
+			out[i] = db.FindBatchRowsRow(*row)
 		}
 		return out, err
 	})
@@ -796,7 +796,7 @@ func (s *Store) ListBatchRows(ctx context.Context, arg db.ListBatchRowsParams) (
 		rows, err := s.queries.ListBatchRows(ctx, h, gen.ListBatchRowsParams(arg))
 		out := make([]db.ListBatchRowsRow, len(rows))
 		for i, row := range rows {
-			out[i] = db.ListBatchRowsRow(row)
+			out[i] = db.ListBatchRowsRow(*row)
 		}
 		return out, err
 	})
@@ -808,7 +808,7 @@ func (s *Store) ListBatches(ctx context.Context, arg db.ListBatchesParams) ([]db
 		rows, err := s.queries.ListBatches(ctx, h, gen.ListBatchesParams(arg))
 		out := make([]db.ListBatchesRow, len(rows))
 		for i, row := range rows {
-			out[i] = db.ListBatchesRow(row)
+			out[i] = db.ListBatchesRow(*row)
 		}
 		return out, err
 	})

@@ -95,7 +95,7 @@ func read(queries, dir string) error {
 				if d.Type.Results.NumFields() != 2 {
 					continue
 				}
-				element := text(fset, d.Type.Results.List[0].Type.(*ast.ArrayType).Elt)
+				element := strings.TrimPrefix(text(fset, d.Type.Results.List[0].Type.(*ast.ArrayType).Elt), "*")
 				r.statements = append(r.statements, statement{
 					name: d.Name.Name, doc: docs[d.Name.Name], result: element,
 					params: structs[d.Name.Name+"Params"], row: structs[element],
@@ -189,7 +189,7 @@ func driver(name, dir string) string {
 				fmt.Fprintf(&b, "return s.queries.%s(%s)\n", s.name, call)
 			} else {
 				fmt.Fprintf(&b, "rows, err := s.queries.%s(%s)\nout := make([]%s, len(rows))\n", s.name, call, result)
-				fmt.Fprintf(&b, "for i, row := range rows {\nout[i] = %s(row)\n}\nreturn out, err\n", result)
+				fmt.Fprintf(&b, "for i, row := range rows {\nout[i] = %s(*row)\n}\nreturn out, err\n", result)
 			}
 			b.WriteString("})\n}\n")
 		}

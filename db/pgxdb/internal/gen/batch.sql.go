@@ -63,7 +63,7 @@ type AddBatchRow struct {
 // AddBatch begins a batch, unless its key is taken, and says what stands under the key then: added false, and whether that was begun with the same
 // digest. No row comes back when another began it in this very moment: ask again.
 // Guard: the unique constraint (tenant, consumer, key). Index: batch_key_unique. Locks: the row.
-func (q *Queries) AddBatch(ctx context.Context, db DBTX, arg AddBatchParams) ([]AddBatchRow, error) {
+func (q *Queries) AddBatch(ctx context.Context, db DBTX, arg AddBatchParams) ([]*AddBatchRow, error) {
 	rows, err := db.Query(ctx, addBatch,
 		arg.Tenant,
 		arg.Consumer,
@@ -84,13 +84,13 @@ func (q *Queries) AddBatch(ctx context.Context, db DBTX, arg AddBatchParams) ([]
 		return nil, err
 	}
 	defer rows.Close()
-	var items []AddBatchRow
+	var items []*AddBatchRow
 	for rows.Next() {
 		var i AddBatchRow
 		if err := rows.Scan(&i.ID, &i.Added, &i.SameDigest); err != nil {
 			return nil, err
 		}
-		items = append(items, i)
+		items = append(items, &i)
 	}
 	if err := rows.Err(); err != nil {
 		return nil, err
@@ -230,7 +230,7 @@ type CountBatchRow struct {
 // CountBatch counts the rows of a batch by fate. With detail it looks up the open messages, too, and counts those that are leased and parked; the
 // others wait.
 // Guard: id, scope. Index: batch_pkey, batch_row_fate; with detail queue_pkey. Locks: none.
-func (q *Queries) CountBatch(ctx context.Context, db DBTX, arg CountBatchParams) ([]CountBatchRow, error) {
+func (q *Queries) CountBatch(ctx context.Context, db DBTX, arg CountBatchParams) ([]*CountBatchRow, error) {
 	rows, err := db.Query(ctx, countBatch,
 		arg.Detail,
 		arg.ID,
@@ -241,7 +241,7 @@ func (q *Queries) CountBatch(ctx context.Context, db DBTX, arg CountBatchParams)
 		return nil, err
 	}
 	defer rows.Close()
-	var items []CountBatchRow
+	var items []*CountBatchRow
 	for rows.Next() {
 		var i CountBatchRow
 		if err := rows.Scan(
@@ -271,7 +271,7 @@ func (q *Queries) CountBatch(ctx context.Context, db DBTX, arg CountBatchParams)
 		); err != nil {
 			return nil, err
 		}
-		items = append(items, i)
+		items = append(items, &i)
 	}
 	if err := rows.Err(); err != nil {
 		return nil, err
@@ -350,7 +350,7 @@ type FindBatchRowsRow struct {
 // FindBatchRows says what stands under numbers of a batch, for those that AddBatchRows did not add: one that does not come back is not there,
 // since the batch is sealed, unknown in this scope, or its message is of another batch.
 // Guard: scope. Index: batch_pkey, batch_row_pkey. Locks: none.
-func (q *Queries) FindBatchRows(ctx context.Context, db DBTX, arg FindBatchRowsParams) ([]FindBatchRowsRow, error) {
+func (q *Queries) FindBatchRows(ctx context.Context, db DBTX, arg FindBatchRowsParams) ([]*FindBatchRowsRow, error) {
 	rows, err := db.Query(ctx, findBatchRows,
 		arg.BatchID,
 		arg.AllTenants,
@@ -361,7 +361,7 @@ func (q *Queries) FindBatchRows(ctx context.Context, db DBTX, arg FindBatchRowsP
 		return nil, err
 	}
 	defer rows.Close()
-	var items []FindBatchRowsRow
+	var items []*FindBatchRowsRow
 	for rows.Next() {
 		var i FindBatchRowsRow
 		if err := rows.Scan(
@@ -372,7 +372,7 @@ func (q *Queries) FindBatchRows(ctx context.Context, db DBTX, arg FindBatchRowsP
 		); err != nil {
 			return nil, err
 		}
-		items = append(items, i)
+		items = append(items, &i)
 	}
 	if err := rows.Err(); err != nil {
 		return nil, err
@@ -457,7 +457,7 @@ type ListBatchRowsRow struct {
 // ListBatchRows lists the rows of a batch above a number, of one fate or (-1) of any, with what is known of their messages: of a purged one nothing
 // but its fate. state is that of an open message, else the fate's word.
 // Guard: batch, scope. Index: batch_row_pkey or batch_row_fate, the primary keys. Locks: none.
-func (q *Queries) ListBatchRows(ctx context.Context, db DBTX, arg ListBatchRowsParams) ([]ListBatchRowsRow, error) {
+func (q *Queries) ListBatchRows(ctx context.Context, db DBTX, arg ListBatchRowsParams) ([]*ListBatchRowsRow, error) {
 	rows, err := db.Query(ctx, listBatchRows,
 		arg.BatchID,
 		arg.AllTenants,
@@ -470,7 +470,7 @@ func (q *Queries) ListBatchRows(ctx context.Context, db DBTX, arg ListBatchRowsP
 		return nil, err
 	}
 	defer rows.Close()
-	var items []ListBatchRowsRow
+	var items []*ListBatchRowsRow
 	for rows.Next() {
 		var i ListBatchRowsRow
 		if err := rows.Scan(
@@ -487,7 +487,7 @@ func (q *Queries) ListBatchRows(ctx context.Context, db DBTX, arg ListBatchRowsP
 		); err != nil {
 			return nil, err
 		}
-		items = append(items, i)
+		items = append(items, &i)
 	}
 	if err := rows.Err(); err != nil {
 		return nil, err
@@ -553,7 +553,7 @@ type ListBatchesRow struct {
 // ListBatches lists batches, the newest first: those below before_id, of a consumer (empty = any), with unfinished those that are not completed. It
 // looks at no more than examine of them; when there may be more, the last one it looked at follows, not matched.
 // Guard: scope. Index: batch_pkey. Locks: none.
-func (q *Queries) ListBatches(ctx context.Context, db DBTX, arg ListBatchesParams) ([]ListBatchesRow, error) {
+func (q *Queries) ListBatches(ctx context.Context, db DBTX, arg ListBatchesParams) ([]*ListBatchesRow, error) {
 	rows, err := db.Query(ctx, listBatches,
 		arg.AllTenants,
 		arg.Scope,
@@ -567,7 +567,7 @@ func (q *Queries) ListBatches(ctx context.Context, db DBTX, arg ListBatchesParam
 		return nil, err
 	}
 	defer rows.Close()
-	var items []ListBatchesRow
+	var items []*ListBatchesRow
 	for rows.Next() {
 		var i ListBatchesRow
 		if err := rows.Scan(
@@ -585,7 +585,7 @@ func (q *Queries) ListBatches(ctx context.Context, db DBTX, arg ListBatchesParam
 		); err != nil {
 			return nil, err
 		}
-		items = append(items, i)
+		items = append(items, &i)
 	}
 	if err := rows.Err(); err != nil {
 		return nil, err

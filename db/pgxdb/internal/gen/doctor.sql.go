@@ -109,13 +109,13 @@ type AuditMessagesRow struct {
 // is nothing further), the messages seen, and the highest id there is.
 // Guard: none: it tells ids, no content. Index: message_pkey, queue_pkey, settlement_pkey, order_lease_message. Locks: none.
 // A table that filled its limit was seen only so far; null when none did. LEAST ignores nulls.
-func (q *Queries) AuditMessages(ctx context.Context, db DBTX, arg AuditMessagesParams) ([]AuditMessagesRow, error) {
+func (q *Queries) AuditMessages(ctx context.Context, db DBTX, arg AuditMessagesParams) ([]*AuditMessagesRow, error) {
 	rows, err := db.Query(ctx, auditMessages, arg.AfterID, arg.Examine)
 	if err != nil {
 		return nil, err
 	}
 	defer rows.Close()
-	var items []AuditMessagesRow
+	var items []*AuditMessagesRow
 	for rows.Next() {
 		var i AuditMessagesRow
 		if err := rows.Scan(
@@ -126,7 +126,7 @@ func (q *Queries) AuditMessages(ctx context.Context, db DBTX, arg AuditMessagesP
 		); err != nil {
 			return nil, err
 		}
-		items = append(items, i)
+		items = append(items, &i)
 	}
 	if err := rows.Err(); err != nil {
 		return nil, err
@@ -231,7 +231,7 @@ type ListHeadsRow struct {
 // at the keys after (consumer, target, tenant, order_key), at most examine of them, and returns last a row with message id 0: the last key it
 // looked at when there are more, empty texts when not. Start with empty texts.
 // Guard: none: it tells no content but the key. Index: queue_order, queue_pkey, order_lease_pkey. Locks: none.
-func (q *Queries) ListHeads(ctx context.Context, db DBTX, arg ListHeadsParams) ([]ListHeadsRow, error) {
+func (q *Queries) ListHeads(ctx context.Context, db DBTX, arg ListHeadsParams) ([]*ListHeadsRow, error) {
 	rows, err := db.Query(ctx, listHeads,
 		arg.AfterConsumer,
 		arg.AfterTarget,
@@ -244,7 +244,7 @@ func (q *Queries) ListHeads(ctx context.Context, db DBTX, arg ListHeadsParams) (
 		return nil, err
 	}
 	defer rows.Close()
-	var items []ListHeadsRow
+	var items []*ListHeadsRow
 	for rows.Next() {
 		var i ListHeadsRow
 		if err := rows.Scan(
@@ -265,7 +265,7 @@ func (q *Queries) ListHeads(ctx context.Context, db DBTX, arg ListHeadsParams) (
 		); err != nil {
 			return nil, err
 		}
-		items = append(items, i)
+		items = append(items, &i)
 	}
 	if err := rows.Err(); err != nil {
 		return nil, err
@@ -298,13 +298,13 @@ type ListLapsedClaimsRow struct {
 // ListLapsedClaims lists claims whose holder's time ran out more than age microseconds ago and that nobody took over since, the first to run
 // out first.
 // Guard: none: it tells no content but the key. Index: claim_held. Locks: none.
-func (q *Queries) ListLapsedClaims(ctx context.Context, db DBTX, arg ListLapsedClaimsParams) ([]ListLapsedClaimsRow, error) {
+func (q *Queries) ListLapsedClaims(ctx context.Context, db DBTX, arg ListLapsedClaimsParams) ([]*ListLapsedClaimsRow, error) {
 	rows, err := db.Query(ctx, listLapsedClaims, arg.Age, arg.MaxRows)
 	if err != nil {
 		return nil, err
 	}
 	defer rows.Close()
-	var items []ListLapsedClaimsRow
+	var items []*ListLapsedClaimsRow
 	for rows.Next() {
 		var i ListLapsedClaimsRow
 		if err := rows.Scan(
@@ -317,7 +317,7 @@ func (q *Queries) ListLapsedClaims(ctx context.Context, db DBTX, arg ListLapsedC
 		); err != nil {
 			return nil, err
 		}
-		items = append(items, i)
+		items = append(items, &i)
 	}
 	if err := rows.Err(); err != nil {
 		return nil, err
@@ -376,13 +376,13 @@ type ListReadersRow struct {
 // 1 no such place, or none any more once a restored stream is adopted, 2 what followed it was purged; and behind, the age in microseconds of
 // the oldest event that a reader could read and has not (0 = there is none).
 // Guard: none: it tells places. Index: reader_pkey, incarnation_pkey, event_order. Locks: none.
-func (q *Queries) ListReaders(ctx context.Context, db DBTX, arg ListReadersParams) ([]ListReadersRow, error) {
+func (q *Queries) ListReaders(ctx context.Context, db DBTX, arg ListReadersParams) ([]*ListReadersRow, error) {
 	rows, err := db.Query(ctx, listReaders, arg.AfterName, arg.MaxRows)
 	if err != nil {
 		return nil, err
 	}
 	defer rows.Close()
-	var items []ListReadersRow
+	var items []*ListReadersRow
 	for rows.Next() {
 		var i ListReadersRow
 		if err := rows.Scan(
@@ -394,7 +394,7 @@ func (q *Queries) ListReaders(ctx context.Context, db DBTX, arg ListReadersParam
 		); err != nil {
 			return nil, err
 		}
-		items = append(items, i)
+		items = append(items, &i)
 	}
 	if err := rows.Err(); err != nil {
 		return nil, err
@@ -436,13 +436,13 @@ type ListStuckBatchesRow struct {
 // ListStuckBatches lists batches that are not completed and should be looked at, the oldest first: those not sealed more than age microseconds after
 // they were begun, and (broken) those that are sealed and have no open row. It looks at no more than examine of the open ones.
 // Guard: none: it tells no content but the key. Index: batch_open, batch_row_fate. Locks: none.
-func (q *Queries) ListStuckBatches(ctx context.Context, db DBTX, arg ListStuckBatchesParams) ([]ListStuckBatchesRow, error) {
+func (q *Queries) ListStuckBatches(ctx context.Context, db DBTX, arg ListStuckBatchesParams) ([]*ListStuckBatchesRow, error) {
 	rows, err := db.Query(ctx, listStuckBatches, arg.Examine, arg.Age)
 	if err != nil {
 		return nil, err
 	}
 	defer rows.Close()
-	var items []ListStuckBatchesRow
+	var items []*ListStuckBatchesRow
 	for rows.Next() {
 		var i ListStuckBatchesRow
 		if err := rows.Scan(
@@ -456,7 +456,7 @@ func (q *Queries) ListStuckBatches(ctx context.Context, db DBTX, arg ListStuckBa
 		); err != nil {
 			return nil, err
 		}
-		items = append(items, i)
+		items = append(items, &i)
 	}
 	if err := rows.Err(); err != nil {
 		return nil, err
@@ -512,13 +512,13 @@ type ReadHorizonRow struct {
 // stream yet; and the oldest transaction that has written, which is what holds events back: who it is, in words, and its age in microseconds. It
 // may be another database's. Where none does, or the role may not see it, the words are empty.
 // Guard: none: it tells a place. Index: event_order, incarnation_pkey. Locks: none.
-func (q *Queries) ReadHorizon(ctx context.Context, db DBTX) ([]ReadHorizonRow, error) {
+func (q *Queries) ReadHorizon(ctx context.Context, db DBTX) ([]*ReadHorizonRow, error) {
 	rows, err := db.Query(ctx, readHorizon)
 	if err != nil {
 		return nil, err
 	}
 	defer rows.Close()
-	var items []ReadHorizonRow
+	var items []*ReadHorizonRow
 	for rows.Next() {
 		var i ReadHorizonRow
 		if err := rows.Scan(
@@ -530,7 +530,7 @@ func (q *Queries) ReadHorizon(ctx context.Context, db DBTX) ([]ReadHorizonRow, e
 		); err != nil {
 			return nil, err
 		}
-		items = append(items, i)
+		items = append(items, &i)
 	}
 	if err := rows.Err(); err != nil {
 		return nil, err
@@ -595,19 +595,19 @@ type ReadSurroundingsRow struct {
 // age of the oldest snapshot leaves out: whether all sessions show theirs, and the age in microseconds of the oldest prepared transaction (session).
 // schema_name is the schema's. Guard: none. Index: the catalogue's. Locks: none.
 // Without this role the age of other roles' snapshots does not show.
-func (q *Queries) ReadSurroundings(ctx context.Context, db DBTX, arg ReadSurroundingsParams) ([]ReadSurroundingsRow, error) {
+func (q *Queries) ReadSurroundings(ctx context.Context, db DBTX, arg ReadSurroundingsParams) ([]*ReadSurroundingsRow, error) {
 	rows, err := db.Query(ctx, readSurroundings, arg.SchemaName)
 	if err != nil {
 		return nil, err
 	}
 	defer rows.Close()
-	var items []ReadSurroundingsRow
+	var items []*ReadSurroundingsRow
 	for rows.Next() {
 		var i ReadSurroundingsRow
 		if err := rows.Scan(&i.Section, &i.Name, &i.Value); err != nil {
 			return nil, err
 		}
-		items = append(items, i)
+		items = append(items, &i)
 	}
 	if err := rows.Err(); err != nil {
 		return nil, err

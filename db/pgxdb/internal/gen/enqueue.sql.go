@@ -97,7 +97,7 @@ type EnqueueRow struct {
 // A key that exists is left alone and reported as not stored: FindKeys says why. Of one key given twice the first is stored.
 // Guard: the unique constraint (tenant, consumer, key). A caller at REPEATABLE READ or above gets 40001 on a concurrent duplicate.
 // Index: message_key_unique to detect duplicates; plain inserts otherwise. Locks: the rows it inserts.
-func (q *Queries) Enqueue(ctx context.Context, db DBTX, arg EnqueueParams) ([]EnqueueRow, error) {
+func (q *Queries) Enqueue(ctx context.Context, db DBTX, arg EnqueueParams) ([]*EnqueueRow, error) {
 	rows, err := db.Query(ctx, enqueue,
 		arg.Tenants,
 		arg.Consumers,
@@ -119,13 +119,13 @@ func (q *Queries) Enqueue(ctx context.Context, db DBTX, arg EnqueueParams) ([]En
 		return nil, err
 	}
 	defer rows.Close()
-	var items []EnqueueRow
+	var items []*EnqueueRow
 	for rows.Next() {
 		var i EnqueueRow
 		if err := rows.Scan(&i.ID, &i.Stored); err != nil {
 			return nil, err
 		}
-		items = append(items, i)
+		items = append(items, &i)
 	}
 	if err := rows.Err(); err != nil {
 		return nil, err
@@ -244,7 +244,7 @@ type EnqueueLeasedRow struct {
 // Guard: as Enqueue; born leased only without an order key, due now, and in a lane that is not paused.
 // Index: as Enqueue, and pause_pkey where a lease is asked for. Locks: the rows it inserts.
 // Once for each row: the pauses would be asked for each column that follows from them.
-func (q *Queries) EnqueueLeased(ctx context.Context, db DBTX, arg EnqueueLeasedParams) ([]EnqueueLeasedRow, error) {
+func (q *Queries) EnqueueLeased(ctx context.Context, db DBTX, arg EnqueueLeasedParams) ([]*EnqueueLeasedRow, error) {
 	rows, err := db.Query(ctx, enqueueLeased,
 		arg.Tenants,
 		arg.Consumers,
@@ -269,13 +269,13 @@ func (q *Queries) EnqueueLeased(ctx context.Context, db DBTX, arg EnqueueLeasedP
 		return nil, err
 	}
 	defer rows.Close()
-	var items []EnqueueLeasedRow
+	var items []*EnqueueLeasedRow
 	for rows.Next() {
 		var i EnqueueLeasedRow
 		if err := rows.Scan(&i.ID, &i.Stored, &i.LeasedAt); err != nil {
 			return nil, err
 		}
-		items = append(items, i)
+		items = append(items, &i)
 	}
 	if err := rows.Err(); err != nil {
 		return nil, err
@@ -328,7 +328,7 @@ type FindKeysRow struct {
 // the first cannot see the winner of a race. State: the outcome of a settled message, else pending, leased or parked. Digests are compared here:
 // a caller's bytea_output may be one that its driver cannot read.
 // Guard: exact (tenant, consumer, key). Index: message_key_unique, then the primary keys. Locks: none.
-func (q *Queries) FindKeys(ctx context.Context, db DBTX, arg FindKeysParams) ([]FindKeysRow, error) {
+func (q *Queries) FindKeys(ctx context.Context, db DBTX, arg FindKeysParams) ([]*FindKeysRow, error) {
 	rows, err := db.Query(ctx, findKeys,
 		arg.Tenants,
 		arg.Consumers,
@@ -339,7 +339,7 @@ func (q *Queries) FindKeys(ctx context.Context, db DBTX, arg FindKeysParams) ([]
 		return nil, err
 	}
 	defer rows.Close()
-	var items []FindKeysRow
+	var items []*FindKeysRow
 	for rows.Next() {
 		var i FindKeysRow
 		if err := rows.Scan(
@@ -350,7 +350,7 @@ func (q *Queries) FindKeys(ctx context.Context, db DBTX, arg FindKeysParams) ([]
 		); err != nil {
 			return nil, err
 		}
-		items = append(items, i)
+		items = append(items, &i)
 	}
 	if err := rows.Err(); err != nil {
 		return nil, err

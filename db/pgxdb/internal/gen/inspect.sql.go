@@ -95,7 +95,7 @@ type CountLanesRow struct {
 // CountLanes counts pending messages by lane, each count capped at cap: due now, deferred, leased, and the earliest due time. It goes on
 // after (consumer, target, kind, tenant, priority), at most max_rows lanes; start with empty texts and priority -32769.
 // Guard: scope. Index: queue_due. Locks: none.
-func (q *Queries) CountLanes(ctx context.Context, db DBTX, arg CountLanesParams) ([]CountLanesRow, error) {
+func (q *Queries) CountLanes(ctx context.Context, db DBTX, arg CountLanesParams) ([]*CountLanesRow, error) {
 	rows, err := db.Query(ctx, countLanes,
 		arg.Cap,
 		arg.AllTenants,
@@ -111,7 +111,7 @@ func (q *Queries) CountLanes(ctx context.Context, db DBTX, arg CountLanesParams)
 		return nil, err
 	}
 	defer rows.Close()
-	var items []CountLanesRow
+	var items []*CountLanesRow
 	for rows.Next() {
 		var i CountLanesRow
 		if err := rows.Scan(
@@ -128,7 +128,7 @@ func (q *Queries) CountLanes(ctx context.Context, db DBTX, arg CountLanesParams)
 		); err != nil {
 			return nil, err
 		}
-		items = append(items, i)
+		items = append(items, &i)
 	}
 	if err := rows.Err(); err != nil {
 		return nil, err
@@ -165,13 +165,13 @@ type CountParkedRow struct {
 
 // CountParked counts parked messages by (consumer, target, kind), cap at most in all.
 // Guard: scope. Index: queue_parked. Locks: none.
-func (q *Queries) CountParked(ctx context.Context, db DBTX, arg CountParkedParams) ([]CountParkedRow, error) {
+func (q *Queries) CountParked(ctx context.Context, db DBTX, arg CountParkedParams) ([]*CountParkedRow, error) {
 	rows, err := db.Query(ctx, countParked, arg.AllTenants, arg.Scope, arg.Cap)
 	if err != nil {
 		return nil, err
 	}
 	defer rows.Close()
-	var items []CountParkedRow
+	var items []*CountParkedRow
 	for rows.Next() {
 		var i CountParkedRow
 		if err := rows.Scan(
@@ -182,7 +182,7 @@ func (q *Queries) CountParked(ctx context.Context, db DBTX, arg CountParkedParam
 		); err != nil {
 			return nil, err
 		}
-		items = append(items, i)
+		items = append(items, &i)
 	}
 	if err := rows.Err(); err != nil {
 		return nil, err
@@ -216,19 +216,19 @@ type CountUndeliveredRow struct {
 
 // CountUndelivered counts dead, cancelled and expired messages, each capped at cap.
 // Guard: none: counts over all tenants, without any of their content. Index: settlement_undelivered. Locks: none.
-func (q *Queries) CountUndelivered(ctx context.Context, db DBTX, arg CountUndeliveredParams) ([]CountUndeliveredRow, error) {
+func (q *Queries) CountUndelivered(ctx context.Context, db DBTX, arg CountUndeliveredParams) ([]*CountUndeliveredRow, error) {
 	rows, err := db.Query(ctx, countUndelivered, arg.Cap)
 	if err != nil {
 		return nil, err
 	}
 	defer rows.Close()
-	var items []CountUndeliveredRow
+	var items []*CountUndeliveredRow
 	for rows.Next() {
 		var i CountUndeliveredRow
 		if err := rows.Scan(&i.Outcome, &i.Settled); err != nil {
 			return nil, err
 		}
-		items = append(items, i)
+		items = append(items, &i)
 	}
 	if err := rows.Err(); err != nil {
 		return nil, err
@@ -262,13 +262,13 @@ type ListCredentialsRow struct {
 
 // ListCredentials lists named workers without what they are verified by, a row for each consumer and tenant that one is let in for.
 // Guard: none. Index: credential_pkey, credential_scope_pkey (the tables are small). Locks: none.
-func (q *Queries) ListCredentials(ctx context.Context, db DBTX, arg ListCredentialsParams) ([]ListCredentialsRow, error) {
+func (q *Queries) ListCredentials(ctx context.Context, db DBTX, arg ListCredentialsParams) ([]*ListCredentialsRow, error) {
 	rows, err := db.Query(ctx, listCredentials, arg.MaxRows)
 	if err != nil {
 		return nil, err
 	}
 	defer rows.Close()
-	var items []ListCredentialsRow
+	var items []*ListCredentialsRow
 	for rows.Next() {
 		var i ListCredentialsRow
 		if err := rows.Scan(
@@ -284,7 +284,7 @@ func (q *Queries) ListCredentials(ctx context.Context, db DBTX, arg ListCredenti
 		); err != nil {
 			return nil, err
 		}
-		items = append(items, i)
+		items = append(items, &i)
 	}
 	if err := rows.Err(); err != nil {
 		return nil, err
@@ -367,7 +367,7 @@ type ListDeliveredRow struct {
 
 // ListDelivered pages delivered messages below before_id, newest id first; empty filters match all. Bounds and the closing row as ListOpen.
 // Guard: scope. Index: settlement_pkey read backwards, message_pkey. Locks: none.
-func (q *Queries) ListDelivered(ctx context.Context, db DBTX, arg ListDeliveredParams) ([]ListDeliveredRow, error) {
+func (q *Queries) ListDelivered(ctx context.Context, db DBTX, arg ListDeliveredParams) ([]*ListDeliveredRow, error) {
 	rows, err := db.Query(ctx, listDelivered,
 		arg.BeforeID,
 		arg.Examine,
@@ -382,7 +382,7 @@ func (q *Queries) ListDelivered(ctx context.Context, db DBTX, arg ListDeliveredP
 		return nil, err
 	}
 	defer rows.Close()
-	var items []ListDeliveredRow
+	var items []*ListDeliveredRow
 	for rows.Next() {
 		var i ListDeliveredRow
 		if err := rows.Scan(
@@ -408,7 +408,7 @@ func (q *Queries) ListDelivered(ctx context.Context, db DBTX, arg ListDeliveredP
 		); err != nil {
 			return nil, err
 		}
-		items = append(items, i)
+		items = append(items, &i)
 	}
 	if err := rows.Err(); err != nil {
 		return nil, err
@@ -500,7 +500,7 @@ type ListOpenRow struct {
 // ListOpen pages open messages above after_id in id order, at most max_rows matches among at most examine looked at; empty filters match all.
 // The last row looked at comes back with matched false when the page was cut by examine. Late commits below after_id are not shown.
 // Guard: scope. Index: queue_pkey, message_pkey. Locks: none.
-func (q *Queries) ListOpen(ctx context.Context, db DBTX, arg ListOpenParams) ([]ListOpenRow, error) {
+func (q *Queries) ListOpen(ctx context.Context, db DBTX, arg ListOpenParams) ([]*ListOpenRow, error) {
 	rows, err := db.Query(ctx, listOpen,
 		arg.AfterID,
 		arg.Examine,
@@ -516,7 +516,7 @@ func (q *Queries) ListOpen(ctx context.Context, db DBTX, arg ListOpenParams) ([]
 		return nil, err
 	}
 	defer rows.Close()
-	var items []ListOpenRow
+	var items []*ListOpenRow
 	for rows.Next() {
 		var i ListOpenRow
 		if err := rows.Scan(
@@ -542,7 +542,7 @@ func (q *Queries) ListOpen(ctx context.Context, db DBTX, arg ListOpenParams) ([]
 		); err != nil {
 			return nil, err
 		}
-		items = append(items, i)
+		items = append(items, &i)
 	}
 	if err := rows.Err(); err != nil {
 		return nil, err
@@ -575,13 +575,13 @@ type ListPausesRow struct {
 }
 
 // ListPauses lists the kill switches. Guard: scope (a wildcard concerns everybody). Index: pause_pkey (the table is small). Locks: none.
-func (q *Queries) ListPauses(ctx context.Context, db DBTX, arg ListPausesParams) ([]ListPausesRow, error) {
+func (q *Queries) ListPauses(ctx context.Context, db DBTX, arg ListPausesParams) ([]*ListPausesRow, error) {
 	rows, err := db.Query(ctx, listPauses, arg.AllTenants, arg.Scope)
 	if err != nil {
 		return nil, err
 	}
 	defer rows.Close()
-	var items []ListPausesRow
+	var items []*ListPausesRow
 	for rows.Next() {
 		var i ListPausesRow
 		if err := rows.Scan(
@@ -596,7 +596,7 @@ func (q *Queries) ListPauses(ctx context.Context, db DBTX, arg ListPausesParams)
 		); err != nil {
 			return nil, err
 		}
-		items = append(items, i)
+		items = append(items, &i)
 	}
 	if err := rows.Err(); err != nil {
 		return nil, err
@@ -683,7 +683,7 @@ type ListUndeliveredRow struct {
 // ListUndelivered pages settled messages of one outcome (dead, cancelled or expired), newest first, before (before_at, before_id); empty
 // filters match all. Bounds and the closing row as ListOpen.
 // Guard: scope. Index: settlement_undelivered read backwards, message_pkey. Locks: none.
-func (q *Queries) ListUndelivered(ctx context.Context, db DBTX, arg ListUndeliveredParams) ([]ListUndeliveredRow, error) {
+func (q *Queries) ListUndelivered(ctx context.Context, db DBTX, arg ListUndeliveredParams) ([]*ListUndeliveredRow, error) {
 	rows, err := db.Query(ctx, listUndelivered,
 		arg.Outcome,
 		arg.BeforeAt,
@@ -700,7 +700,7 @@ func (q *Queries) ListUndelivered(ctx context.Context, db DBTX, arg ListUndelive
 		return nil, err
 	}
 	defer rows.Close()
-	var items []ListUndeliveredRow
+	var items []*ListUndeliveredRow
 	for rows.Next() {
 		var i ListUndeliveredRow
 		if err := rows.Scan(
@@ -726,7 +726,7 @@ func (q *Queries) ListUndelivered(ctx context.Context, db DBTX, arg ListUndelive
 		); err != nil {
 			return nil, err
 		}
-		items = append(items, i)
+		items = append(items, &i)
 	}
 	if err := rows.Err(); err != nil {
 		return nil, err
@@ -767,13 +767,13 @@ type ReadHealthRow struct {
 // ReadHealth reads what slows a queue down: the age of the oldest snapshot in this database (microseconds), live and dead rows of the queue,
 // and the server's estimate of settled messages. schema_name is the schema's.
 // Guard: none. Index: the catalogue's. Locks: none.
-func (q *Queries) ReadHealth(ctx context.Context, db DBTX, arg ReadHealthParams) ([]ReadHealthRow, error) {
+func (q *Queries) ReadHealth(ctx context.Context, db DBTX, arg ReadHealthParams) ([]*ReadHealthRow, error) {
 	rows, err := db.Query(ctx, readHealth, arg.SchemaName)
 	if err != nil {
 		return nil, err
 	}
 	defer rows.Close()
-	var items []ReadHealthRow
+	var items []*ReadHealthRow
 	for rows.Next() {
 		var i ReadHealthRow
 		if err := rows.Scan(
@@ -786,7 +786,7 @@ func (q *Queries) ReadHealth(ctx context.Context, db DBTX, arg ReadHealthParams)
 		); err != nil {
 			return nil, err
 		}
-		items = append(items, i)
+		items = append(items, &i)
 	}
 	if err := rows.Err(); err != nil {
 		return nil, err
@@ -870,13 +870,13 @@ type ShowMessageRow struct {
 // Inspect: read only. Lists are paged by key and bounded in what they examine; counts are capped.
 // ShowMessage reads one message whole, payload included, with its queue row or its settlement.
 // Guard: scope. Index: primary keys. Locks: none.
-func (q *Queries) ShowMessage(ctx context.Context, db DBTX, arg ShowMessageParams) ([]ShowMessageRow, error) {
+func (q *Queries) ShowMessage(ctx context.Context, db DBTX, arg ShowMessageParams) ([]*ShowMessageRow, error) {
 	rows, err := db.Query(ctx, showMessage, arg.ID, arg.AllTenants, arg.Scope)
 	if err != nil {
 		return nil, err
 	}
 	defer rows.Close()
-	var items []ShowMessageRow
+	var items []*ShowMessageRow
 	for rows.Next() {
 		var i ShowMessageRow
 		if err := rows.Scan(
@@ -913,7 +913,7 @@ func (q *Queries) ShowMessage(ctx context.Context, db DBTX, arg ShowMessageParam
 		); err != nil {
 			return nil, err
 		}
-		items = append(items, i)
+		items = append(items, &i)
 	}
 	if err := rows.Err(); err != nil {
 		return nil, err

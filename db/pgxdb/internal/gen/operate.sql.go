@@ -251,7 +251,7 @@ type ReleaseWorkerRow struct {
 // looks at the open messages above after_id, at most examine of them, and returns the last one seen with released false. A lease granted
 // while it waits for the row stays: its order lease is younger than the statement's snapshot.
 // Guard: worker name, scope, leased by the token it saw. Index: queue_pkey, worker_name. Locks: queue rows, then order leases, in id order.
-func (q *Queries) ReleaseWorker(ctx context.Context, db DBTX, arg ReleaseWorkerParams) ([]ReleaseWorkerRow, error) {
+func (q *Queries) ReleaseWorker(ctx context.Context, db DBTX, arg ReleaseWorkerParams) ([]*ReleaseWorkerRow, error) {
 	rows, err := db.Query(ctx, releaseWorker,
 		arg.AfterID,
 		arg.Examine,
@@ -265,13 +265,13 @@ func (q *Queries) ReleaseWorker(ctx context.Context, db DBTX, arg ReleaseWorkerP
 		return nil, err
 	}
 	defer rows.Close()
-	var items []ReleaseWorkerRow
+	var items []*ReleaseWorkerRow
 	for rows.Next() {
 		var i ReleaseWorkerRow
 		if err := rows.Scan(&i.ID, &i.Released); err != nil {
 			return nil, err
 		}
-		items = append(items, i)
+		items = append(items, &i)
 	}
 	if err := rows.Err(); err != nil {
 		return nil, err

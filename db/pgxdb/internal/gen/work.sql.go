@@ -62,13 +62,13 @@ type CheckRoleRow struct {
 
 // CheckRole reads what the session's role may do and whether it may do too much: lease and settle are false when a privilege that a sender
 // needs is missing; owner is true for a member of the owning role too. schema_name is the schema's. Guard: none. Index: the catalogue's. Locks: none.
-func (q *Queries) CheckRole(ctx context.Context, db DBTX, arg CheckRoleParams) ([]CheckRoleRow, error) {
+func (q *Queries) CheckRole(ctx context.Context, db DBTX, arg CheckRoleParams) ([]*CheckRoleRow, error) {
 	rows, err := db.Query(ctx, checkRole, arg.SchemaName)
 	if err != nil {
 		return nil, err
 	}
 	defer rows.Close()
-	var items []CheckRoleRow
+	var items []*CheckRoleRow
 	for rows.Next() {
 		var i CheckRoleRow
 		if err := rows.Scan(
@@ -80,7 +80,7 @@ func (q *Queries) CheckRole(ctx context.Context, db DBTX, arg CheckRoleParams) (
 		); err != nil {
 			return nil, err
 		}
-		items = append(items, i)
+		items = append(items, &i)
 	}
 	if err := rows.Err(); err != nil {
 		return nil, err
@@ -111,13 +111,13 @@ type FindCredentialRow struct {
 
 // FindCredential reads what a named worker is verified by, a row for each consumer and tenant that it is let in for; none comes back for a name
 // that nobody has. Guard: exact name. Index: credential_pkey, credential_scope_pkey. Locks: none.
-func (q *Queries) FindCredential(ctx context.Context, db DBTX, arg FindCredentialParams) ([]FindCredentialRow, error) {
+func (q *Queries) FindCredential(ctx context.Context, db DBTX, arg FindCredentialParams) ([]*FindCredentialRow, error) {
 	rows, err := db.Query(ctx, findCredential, arg.Name)
 	if err != nil {
 		return nil, err
 	}
 	defer rows.Close()
-	var items []FindCredentialRow
+	var items []*FindCredentialRow
 	for rows.Next() {
 		var i FindCredentialRow
 		if err := rows.Scan(
@@ -130,7 +130,7 @@ func (q *Queries) FindCredential(ctx context.Context, db DBTX, arg FindCredentia
 		); err != nil {
 			return nil, err
 		}
-		items = append(items, i)
+		items = append(items, &i)
 	}
 	if err := rows.Err(); err != nil {
 		return nil, err

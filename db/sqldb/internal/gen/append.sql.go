@@ -69,7 +69,7 @@ type AppendEventsRow struct {
 // AdoptStream has not run since.
 // Guard: the unique constraint (tenant, event_id); the incarnation's row is its own. A caller at REPEATABLE READ or above gets 40001 on a
 // concurrent duplicate. Index: event_id_unique to detect duplicates; plain inserts otherwise. Locks: the rows it inserts.
-func (q *Queries) AppendEvents(ctx context.Context, db DBTX, arg AppendEventsParams) ([]AppendEventsRow, error) {
+func (q *Queries) AppendEvents(ctx context.Context, db DBTX, arg AppendEventsParams) ([]*AppendEventsRow, error) {
 	rows, err := db.QueryContext(ctx, appendEvents,
 		pq.Array(arg.Tenants),
 		pq.Array(arg.Streams),
@@ -83,13 +83,13 @@ func (q *Queries) AppendEvents(ctx context.Context, db DBTX, arg AppendEventsPar
 		return nil, err
 	}
 	defer rows.Close()
-	var items []AppendEventsRow
+	var items []*AppendEventsRow
 	for rows.Next() {
 		var i AppendEventsRow
 		if err := rows.Scan(&i.Position, &i.Stored); err != nil {
 			return nil, err
 		}
-		items = append(items, i)
+		items = append(items, &i)
 	}
 	if err := rows.Close(); err != nil {
 		return nil, err
@@ -135,19 +135,19 @@ type FindEventsRow struct {
 // FindEvents says what stands under the given ids: for the events that AppendEvents did not store. It runs as a second statement, since the
 // first cannot see the winner of a race.
 // Guard: exact (tenant, event_id). Index: event_id_unique. Locks: none.
-func (q *Queries) FindEvents(ctx context.Context, db DBTX, arg FindEventsParams) ([]FindEventsRow, error) {
+func (q *Queries) FindEvents(ctx context.Context, db DBTX, arg FindEventsParams) ([]*FindEventsRow, error) {
 	rows, err := db.QueryContext(ctx, findEvents, pq.Array(arg.Tenants), pq.Array(arg.EventIds), pq.Array(arg.Digests))
 	if err != nil {
 		return nil, err
 	}
 	defer rows.Close()
-	var items []FindEventsRow
+	var items []*FindEventsRow
 	for rows.Next() {
 		var i FindEventsRow
 		if err := rows.Scan(&i.Ordinal, &i.Position, &i.SameDigest); err != nil {
 			return nil, err
 		}
-		items = append(items, i)
+		items = append(items, &i)
 	}
 	if err := rows.Close(); err != nil {
 		return nil, err
@@ -194,7 +194,7 @@ type SaveReaderRow struct {
 // SaveReader remembers how far a named reader came, if it stands where the caller thinks (from_*, zeros for a reader that has saved nothing
 // yet) and the new place is of this incarnation. The one row says whether it was saved, and whether the incarnation is this one.
 // Guard: name, place, incarnation, which is the row's own. Index: reader_pkey. Locks: the reader's row.
-func (q *Queries) SaveReader(ctx context.Context, db DBTX, arg SaveReaderParams) ([]SaveReaderRow, error) {
+func (q *Queries) SaveReader(ctx context.Context, db DBTX, arg SaveReaderParams) ([]*SaveReaderRow, error) {
 	rows, err := db.QueryContext(ctx, saveReader,
 		arg.Incarnation,
 		arg.Name,
@@ -208,13 +208,13 @@ func (q *Queries) SaveReader(ctx context.Context, db DBTX, arg SaveReaderParams)
 		return nil, err
 	}
 	defer rows.Close()
-	var items []SaveReaderRow
+	var items []*SaveReaderRow
 	for rows.Next() {
 		var i SaveReaderRow
 		if err := rows.Scan(&i.Saved, &i.Known); err != nil {
 			return nil, err
 		}
-		items = append(items, i)
+		items = append(items, &i)
 	}
 	if err := rows.Close(); err != nil {
 		return nil, err

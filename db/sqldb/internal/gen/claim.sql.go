@@ -40,7 +40,7 @@ type ClaimRow struct {
 // Instants are microseconds since 1970 and bytes are hex, since a caller's DateStyle and bytea_output may be such that his driver cannot read them.
 // Claim takes a key that nobody has claimed yet; no row comes back when somebody has: FindClaims says how it stands.
 // Guard: the primary key. A caller at REPEATABLE READ or above gets 40001 on a concurrent claim. Index: claim_pkey. Locks: the row.
-func (q *Queries) Claim(ctx context.Context, db DBTX, arg ClaimParams) ([]ClaimRow, error) {
+func (q *Queries) Claim(ctx context.Context, db DBTX, arg ClaimParams) ([]*ClaimRow, error) {
 	rows, err := db.QueryContext(ctx, claim,
 		arg.Tenant,
 		arg.Scope,
@@ -53,13 +53,13 @@ func (q *Queries) Claim(ctx context.Context, db DBTX, arg ClaimParams) ([]ClaimR
 		return nil, err
 	}
 	defer rows.Close()
-	var items []ClaimRow
+	var items []*ClaimRow
 	for rows.Next() {
 		var i ClaimRow
 		if err := rows.Scan(&i.Epoch, &i.HeldUntil); err != nil {
 			return nil, err
 		}
-		items = append(items, i)
+		items = append(items, &i)
 	}
 	if err := rows.Close(); err != nil {
 		return nil, err
@@ -173,7 +173,7 @@ type FindClaimsRow struct {
 
 // FindClaims says how the given keys stand. over: held, but longer than its holder asked for.
 // Guard: exact (tenant, scope, key). Index: claim_pkey. Locks: none.
-func (q *Queries) FindClaims(ctx context.Context, db DBTX, arg FindClaimsParams) ([]FindClaimsRow, error) {
+func (q *Queries) FindClaims(ctx context.Context, db DBTX, arg FindClaimsParams) ([]*FindClaimsRow, error) {
 	rows, err := db.QueryContext(ctx, findClaims,
 		pq.Array(arg.Tenants),
 		pq.Array(arg.Scopes),
@@ -184,7 +184,7 @@ func (q *Queries) FindClaims(ctx context.Context, db DBTX, arg FindClaimsParams)
 		return nil, err
 	}
 	defer rows.Close()
-	var items []FindClaimsRow
+	var items []*FindClaimsRow
 	for rows.Next() {
 		var i FindClaimsRow
 		if err := rows.Scan(
@@ -202,7 +202,7 @@ func (q *Queries) FindClaims(ctx context.Context, db DBTX, arg FindClaimsParams)
 		); err != nil {
 			return nil, err
 		}
-		items = append(items, i)
+		items = append(items, &i)
 	}
 	if err := rows.Close(); err != nil {
 		return nil, err
@@ -291,7 +291,7 @@ type TakeClaimRow struct {
 
 // TakeClaim takes over a claim that failed, or whose holder let its time run out.
 // Guard: key, digest, failed or over. Index: claim_pkey. Locks: the row.
-func (q *Queries) TakeClaim(ctx context.Context, db DBTX, arg TakeClaimParams) ([]TakeClaimRow, error) {
+func (q *Queries) TakeClaim(ctx context.Context, db DBTX, arg TakeClaimParams) ([]*TakeClaimRow, error) {
 	rows, err := db.QueryContext(ctx, takeClaim,
 		arg.Token,
 		arg.Hold,
@@ -304,13 +304,13 @@ func (q *Queries) TakeClaim(ctx context.Context, db DBTX, arg TakeClaimParams) (
 		return nil, err
 	}
 	defer rows.Close()
-	var items []TakeClaimRow
+	var items []*TakeClaimRow
 	for rows.Next() {
 		var i TakeClaimRow
 		if err := rows.Scan(&i.Epoch, &i.HeldUntil); err != nil {
 			return nil, err
 		}
-		items = append(items, i)
+		items = append(items, &i)
 	}
 	if err := rows.Close(); err != nil {
 		return nil, err

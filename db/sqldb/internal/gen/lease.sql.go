@@ -98,7 +98,7 @@ type DueLanesRow struct {
 // entry a lane. Each seed (consumer, target, kind) names where it goes on: after (tenant, priority), or, when not all tenants are in
 // scope, within exactly that tenant after that priority. Start with priority -32769.
 // Guard: paused lanes are left out; the scope is the seeds' tenants. Index: queue_due. Locks: none.
-func (q *Queries) DueLanes(ctx context.Context, db DBTX, arg DueLanesParams) ([]DueLanesRow, error) {
+func (q *Queries) DueLanes(ctx context.Context, db DBTX, arg DueLanesParams) ([]*DueLanesRow, error) {
 	rows, err := db.QueryContext(ctx, dueLanes,
 		arg.MaxRows,
 		pq.Array(arg.Kinds),
@@ -112,7 +112,7 @@ func (q *Queries) DueLanes(ctx context.Context, db DBTX, arg DueLanesParams) ([]
 		return nil, err
 	}
 	defer rows.Close()
-	var items []DueLanesRow
+	var items []*DueLanesRow
 	for rows.Next() {
 		var i DueLanesRow
 		if err := rows.Scan(
@@ -123,7 +123,7 @@ func (q *Queries) DueLanes(ctx context.Context, db DBTX, arg DueLanesParams) ([]
 		); err != nil {
 			return nil, err
 		}
-		items = append(items, i)
+		items = append(items, &i)
 	}
 	if err := rows.Close(); err != nil {
 		return nil, err
@@ -411,7 +411,7 @@ type LeaseDueRow struct {
 // A lease takes its order key, and under block_on_dead a death does too, by the same rule: one that took the key from a message that runs
 // would let another run beside it once the key is unblocked.
 // A dead head that does not block its key lets it go.
-func (q *Queries) LeaseDue(ctx context.Context, db DBTX, arg LeaseDueParams) ([]LeaseDueRow, error) {
+func (q *Queries) LeaseDue(ctx context.Context, db DBTX, arg LeaseDueParams) ([]*LeaseDueRow, error) {
 	rows, err := db.QueryContext(ctx, leaseDue,
 		pq.Array(arg.Kinds),
 		pq.Array(arg.Tenants),
@@ -437,7 +437,7 @@ func (q *Queries) LeaseDue(ctx context.Context, db DBTX, arg LeaseDueParams) ([]
 		return nil, err
 	}
 	defer rows.Close()
-	var items []LeaseDueRow
+	var items []*LeaseDueRow
 	for rows.Next() {
 		var i LeaseDueRow
 		if err := rows.Scan(
@@ -465,7 +465,7 @@ func (q *Queries) LeaseDue(ctx context.Context, db DBTX, arg LeaseDueParams) ([]
 		); err != nil {
 			return nil, err
 		}
-		items = append(items, i)
+		items = append(items, &i)
 	}
 	if err := rows.Close(); err != nil {
 		return nil, err
@@ -617,7 +617,7 @@ type LeaseSuccessorsRow struct {
 // LeaseSuccessors leases the next message of each order key whose message was just settled, with every guard of LeaseDue, so that a hot
 // key need not wait for a scan. Kinds come with their limits; a head that is spent or too old is left to LeaseDue, which buries it.
 // Guard: as LeaseDue. Index: queue_order for the head, the primary key for the rest. Locks: as LeaseDue.
-func (q *Queries) LeaseSuccessors(ctx context.Context, db DBTX, arg LeaseSuccessorsParams) ([]LeaseSuccessorsRow, error) {
+func (q *Queries) LeaseSuccessors(ctx context.Context, db DBTX, arg LeaseSuccessorsParams) ([]*LeaseSuccessorsRow, error) {
 	rows, err := db.QueryContext(ctx, leaseSuccessors,
 		pq.Array(arg.Tenants),
 		pq.Array(arg.OrderKeys),
@@ -638,7 +638,7 @@ func (q *Queries) LeaseSuccessors(ctx context.Context, db DBTX, arg LeaseSuccess
 		return nil, err
 	}
 	defer rows.Close()
-	var items []LeaseSuccessorsRow
+	var items []*LeaseSuccessorsRow
 	for rows.Next() {
 		var i LeaseSuccessorsRow
 		if err := rows.Scan(
@@ -662,7 +662,7 @@ func (q *Queries) LeaseSuccessors(ctx context.Context, db DBTX, arg LeaseSuccess
 		); err != nil {
 			return nil, err
 		}
-		items = append(items, i)
+		items = append(items, &i)
 	}
 	if err := rows.Close(); err != nil {
 		return nil, err
@@ -783,7 +783,7 @@ type RenewRow struct {
 // A row that does not come back is no longer ours: ended, over, cancelled; FindFates tells which. Neither does an ordered one whose order
 // lease went to another message: that can happen while this statement waits for a locked row beyond the end of the lease.
 // Guard: id, token, a lease that is not over, for an order key the order lease. Index: primary keys. Locks: queue rows, then order leases, in id order.
-func (q *Queries) Renew(ctx context.Context, db DBTX, arg RenewParams) ([]RenewRow, error) {
+func (q *Queries) Renew(ctx context.Context, db DBTX, arg RenewParams) ([]*RenewRow, error) {
 	rows, err := db.QueryContext(ctx, renew,
 		arg.Lease,
 		arg.LongestLease,
@@ -794,13 +794,13 @@ func (q *Queries) Renew(ctx context.Context, db DBTX, arg RenewParams) ([]RenewR
 		return nil, err
 	}
 	defer rows.Close()
-	var items []RenewRow
+	var items []*RenewRow
 	for rows.Next() {
 		var i RenewRow
 		if err := rows.Scan(&i.ID, &i.LeasedUntil, &i.PauseMode); err != nil {
 			return nil, err
 		}
-		items = append(items, i)
+		items = append(items, &i)
 	}
 	if err := rows.Close(); err != nil {
 		return nil, err

@@ -112,7 +112,7 @@ type MoveCompareRow struct {
 // incarnation all, of claims those given), and the lowest id of those that are not exactly as they are given (0 = all are; of what has no id 1). With the
 // last id there are no more claims than claims_in_all.
 // Guard: none. Index: the primary keys, order_lease_message; claim_pkey, read once as a whole at the end. Locks: none.
-func (q *Queries) MoveCompare(ctx context.Context, db DBTX, arg MoveCompareParams) ([]MoveCompareRow, error) {
+func (q *Queries) MoveCompare(ctx context.Context, db DBTX, arg MoveCompareParams) ([]*MoveCompareRow, error) {
 	rows, err := db.QueryContext(ctx, moveCompare,
 		arg.Messages,
 		arg.AfterID,
@@ -132,7 +132,7 @@ func (q *Queries) MoveCompare(ctx context.Context, db DBTX, arg MoveCompareParam
 		return nil, err
 	}
 	defer rows.Close()
-	var items []MoveCompareRow
+	var items []*MoveCompareRow
 	for rows.Next() {
 		var i MoveCompareRow
 		if err := rows.Scan(
@@ -143,7 +143,7 @@ func (q *Queries) MoveCompare(ctx context.Context, db DBTX, arg MoveCompareParam
 		); err != nil {
 			return nil, err
 		}
-		items = append(items, i)
+		items = append(items, &i)
 	}
 	if err := rows.Close(); err != nil {
 		return nil, err

@@ -59,7 +59,7 @@ type CountOldRow struct {
 // CountOld counts what a purge with these periods (microseconds; 0 keeps for ever) would remove of the settlements above after_id, at most
 // max_rows of them: a row an outcome, and last, with an empty outcome, the last id it looked at.
 // Guard: scope, strictly older than the cut-off. Index: settlement_pkey, message_pkey. Locks: none.
-func (q *Queries) CountOld(ctx context.Context, db DBTX, arg CountOldParams) ([]CountOldRow, error) {
+func (q *Queries) CountOld(ctx context.Context, db DBTX, arg CountOldParams) ([]*CountOldRow, error) {
 	rows, err := db.QueryContext(ctx, countOld,
 		arg.KeepDelivered,
 		arg.KeepDead,
@@ -74,13 +74,13 @@ func (q *Queries) CountOld(ctx context.Context, db DBTX, arg CountOldParams) ([]
 		return nil, err
 	}
 	defer rows.Close()
-	var items []CountOldRow
+	var items []*CountOldRow
 	for rows.Next() {
 		var i CountOldRow
 		if err := rows.Scan(&i.Outcome, &i.Old, &i.Last); err != nil {
 			return nil, err
 		}
-		items = append(items, i)
+		items = append(items, &i)
 	}
 	if err := rows.Close(); err != nil {
 		return nil, err
@@ -123,7 +123,7 @@ type CountOverdueRow struct {
 
 // CountOverdue counts what ExpireUnleased with this grace would settle of the open messages above after_id, at most examine of them, and
 // returns the last id it looked at. Guard: as ExpireUnleased. Index: queue_pkey. Locks: none.
-func (q *Queries) CountOverdue(ctx context.Context, db DBTX, arg CountOverdueParams) ([]CountOverdueRow, error) {
+func (q *Queries) CountOverdue(ctx context.Context, db DBTX, arg CountOverdueParams) ([]*CountOverdueRow, error) {
 	rows, err := db.QueryContext(ctx, countOverdue,
 		arg.AllTenants,
 		pq.Array(arg.Scope),
@@ -135,13 +135,13 @@ func (q *Queries) CountOverdue(ctx context.Context, db DBTX, arg CountOverduePar
 		return nil, err
 	}
 	defer rows.Close()
-	var items []CountOverdueRow
+	var items []*CountOverdueRow
 	for rows.Next() {
 		var i CountOverdueRow
 		if err := rows.Scan(&i.Overdue, &i.Last); err != nil {
 			return nil, err
 		}
-		items = append(items, i)
+		items = append(items, &i)
 	}
 	if err := rows.Close(); err != nil {
 		return nil, err
@@ -216,7 +216,7 @@ type ExpireUnleasedRow struct {
 // after_id, at most examine of them, and returns the expired ids and, last, the last one it looked at with expired false.
 // Guard: lock, scope, pending, never leased (epoch 0), expires_at + grace in the past. Index: queue_pkey. Locks: the janitor's, then queue
 // rows in id order, skipping locked ones.
-func (q *Queries) ExpireUnleased(ctx context.Context, db DBTX, arg ExpireUnleasedParams) ([]ExpireUnleasedRow, error) {
+func (q *Queries) ExpireUnleased(ctx context.Context, db DBTX, arg ExpireUnleasedParams) ([]*ExpireUnleasedRow, error) {
 	rows, err := db.QueryContext(ctx, expireUnleased,
 		arg.SchemaName,
 		arg.AfterID,
@@ -229,13 +229,13 @@ func (q *Queries) ExpireUnleased(ctx context.Context, db DBTX, arg ExpireUnlease
 		return nil, err
 	}
 	defer rows.Close()
-	var items []ExpireUnleasedRow
+	var items []*ExpireUnleasedRow
 	for rows.Next() {
 		var i ExpireUnleasedRow
 		if err := rows.Scan(&i.ID, &i.Expired, &i.Busy); err != nil {
 			return nil, err
 		}
-		items = append(items, i)
+		items = append(items, &i)
 	}
 	if err := rows.Close(); err != nil {
 		return nil, err
@@ -292,7 +292,7 @@ type PurgeAuditRow struct {
 // PurgeAudit forgets operators' acts of more than keep microseconds ago, oldest first, looking at those above after_id, at most max_rows of
 // them. It returns the removed ids and, last, the last one it looked at with removed false.
 // Guard: lock, scope, strictly older than the cut-off. Index: audit_pkey. Locks: the janitor's, then the audit rows.
-func (q *Queries) PurgeAudit(ctx context.Context, db DBTX, arg PurgeAuditParams) ([]PurgeAuditRow, error) {
+func (q *Queries) PurgeAudit(ctx context.Context, db DBTX, arg PurgeAuditParams) ([]*PurgeAuditRow, error) {
 	rows, err := db.QueryContext(ctx, purgeAudit,
 		arg.SchemaName,
 		arg.AfterID,
@@ -305,13 +305,13 @@ func (q *Queries) PurgeAudit(ctx context.Context, db DBTX, arg PurgeAuditParams)
 		return nil, err
 	}
 	defer rows.Close()
-	var items []PurgeAuditRow
+	var items []*PurgeAuditRow
 	for rows.Next() {
 		var i PurgeAuditRow
 		if err := rows.Scan(&i.ID, &i.Removed, &i.Busy); err != nil {
 			return nil, err
 		}
-		items = append(items, i)
+		items = append(items, &i)
 	}
 	if err := rows.Close(); err != nil {
 		return nil, err
@@ -382,7 +382,7 @@ type PurgeBatchesRow struct {
 // with the last of them. It returns how many of both it removed; no batch and no row when there is none to remove.
 // Guard: lock, scope, completed, strictly older than the cut-off. Index: batch_completed, batch_row_pkey. Locks: the janitor's, then the batch, if
 // nobody is opening it again, and the rows; beside a replay that has just its row, one of the two is tried again.
-func (q *Queries) PurgeBatches(ctx context.Context, db DBTX, arg PurgeBatchesParams) ([]PurgeBatchesRow, error) {
+func (q *Queries) PurgeBatches(ctx context.Context, db DBTX, arg PurgeBatchesParams) ([]*PurgeBatchesRow, error) {
 	rows, err := db.QueryContext(ctx, purgeBatches,
 		arg.SchemaName,
 		arg.Keep,
@@ -394,13 +394,13 @@ func (q *Queries) PurgeBatches(ctx context.Context, db DBTX, arg PurgeBatchesPar
 		return nil, err
 	}
 	defer rows.Close()
-	var items []PurgeBatchesRow
+	var items []*PurgeBatchesRow
 	for rows.Next() {
 		var i PurgeBatchesRow
 		if err := rows.Scan(&i.Batches, &i.RowsRemoved, &i.Busy); err != nil {
 			return nil, err
 		}
-		items = append(items, i)
+		items = append(items, &i)
 	}
 	if err := rows.Close(); err != nil {
 		return nil, err
@@ -474,7 +474,7 @@ type PurgeClaimsRow struct {
 // or dead and may be replayed.
 // Guard: lock, scope, not held, strictly older than the cut-off, message. Index: claim_over, claim_pkey, message_key_unique, settlement_pkey. Locks:
 // the janitor's, then claim rows.
-func (q *Queries) PurgeClaims(ctx context.Context, db DBTX, arg PurgeClaimsParams) ([]PurgeClaimsRow, error) {
+func (q *Queries) PurgeClaims(ctx context.Context, db DBTX, arg PurgeClaimsParams) ([]*PurgeClaimsRow, error) {
 	rows, err := db.QueryContext(ctx, purgeClaims,
 		arg.SchemaName,
 		arg.Keep,
@@ -490,7 +490,7 @@ func (q *Queries) PurgeClaims(ctx context.Context, db DBTX, arg PurgeClaimsParam
 		return nil, err
 	}
 	defer rows.Close()
-	var items []PurgeClaimsRow
+	var items []*PurgeClaimsRow
 	for rows.Next() {
 		var i PurgeClaimsRow
 		if err := rows.Scan(
@@ -503,7 +503,7 @@ func (q *Queries) PurgeClaims(ctx context.Context, db DBTX, arg PurgeClaimsParam
 		); err != nil {
 			return nil, err
 		}
-		items = append(items, i)
+		items = append(items, &i)
 	}
 	if err := rows.Close(); err != nil {
 		return nil, err
@@ -584,7 +584,7 @@ type PurgeDeliveredRow struct {
 // after_id, at most max_rows of them. It returns the removed ids and, last, the last id it looked at with removed false.
 // Guard: lock, scope, outcome delivered, strictly older than the cut-off. Index: settlement_pkey, message_pkey. Locks: the janitor's, then
 // settlement rows in id order, skipping locked ones, then message rows.
-func (q *Queries) PurgeDelivered(ctx context.Context, db DBTX, arg PurgeDeliveredParams) ([]PurgeDeliveredRow, error) {
+func (q *Queries) PurgeDelivered(ctx context.Context, db DBTX, arg PurgeDeliveredParams) ([]*PurgeDeliveredRow, error) {
 	rows, err := db.QueryContext(ctx, purgeDelivered,
 		arg.SchemaName,
 		arg.AfterID,
@@ -597,13 +597,13 @@ func (q *Queries) PurgeDelivered(ctx context.Context, db DBTX, arg PurgeDelivere
 		return nil, err
 	}
 	defer rows.Close()
-	var items []PurgeDeliveredRow
+	var items []*PurgeDeliveredRow
 	for rows.Next() {
 		var i PurgeDeliveredRow
 		if err := rows.Scan(&i.ID, &i.Removed, &i.Busy); err != nil {
 			return nil, err
 		}
-		items = append(items, i)
+		items = append(items, &i)
 	}
 	if err := rows.Close(); err != nil {
 		return nil, err
@@ -676,7 +676,7 @@ type PurgeEventsRow struct {
 // it begins after the mark, since an old snapshot may keep the index entries of what is gone.
 // Guard: lock, the incarnation's row its own, horizon, strictly older than the cut-off, readers. Index: event_order, event_pkey. Locks: the
 // janitor's, then the incarnation's row and the event rows.
-func (q *Queries) PurgeEvents(ctx context.Context, db DBTX, arg PurgeEventsParams) ([]PurgeEventsRow, error) {
+func (q *Queries) PurgeEvents(ctx context.Context, db DBTX, arg PurgeEventsParams) ([]*PurgeEventsRow, error) {
 	rows, err := db.QueryContext(ctx, purgeEvents,
 		arg.SchemaName,
 		arg.Keep,
@@ -687,13 +687,13 @@ func (q *Queries) PurgeEvents(ctx context.Context, db DBTX, arg PurgeEventsParam
 		return nil, err
 	}
 	defer rows.Close()
-	var items []PurgeEventsRow
+	var items []*PurgeEventsRow
 	for rows.Next() {
 		var i PurgeEventsRow
 		if err := rows.Scan(&i.Removed, &i.Busy); err != nil {
 			return nil, err
 		}
-		items = append(items, i)
+		items = append(items, &i)
 	}
 	if err := rows.Close(); err != nil {
 		return nil, err
@@ -777,7 +777,7 @@ type PurgeUndeliveredRow struct {
 // the removed ids and, last, the last place it looked at with removed false.
 // Guard: lock, scope, outcome, strictly older than the cut-off. Index: settlement_undelivered, then primary keys. Locks: the janitor's, then
 // settlement rows in id order, skipping locked ones, then message rows, then order leases.
-func (q *Queries) PurgeUndelivered(ctx context.Context, db DBTX, arg PurgeUndeliveredParams) ([]PurgeUndeliveredRow, error) {
+func (q *Queries) PurgeUndelivered(ctx context.Context, db DBTX, arg PurgeUndeliveredParams) ([]*PurgeUndeliveredRow, error) {
 	rows, err := db.QueryContext(ctx, purgeUndelivered,
 		arg.SchemaName,
 		arg.Outcome,
@@ -792,7 +792,7 @@ func (q *Queries) PurgeUndelivered(ctx context.Context, db DBTX, arg PurgeUndeli
 		return nil, err
 	}
 	defer rows.Close()
-	var items []PurgeUndeliveredRow
+	var items []*PurgeUndeliveredRow
 	for rows.Next() {
 		var i PurgeUndeliveredRow
 		if err := rows.Scan(
@@ -803,7 +803,7 @@ func (q *Queries) PurgeUndelivered(ctx context.Context, db DBTX, arg PurgeUndeli
 		); err != nil {
 			return nil, err
 		}
-		items = append(items, i)
+		items = append(items, &i)
 	}
 	if err := rows.Close(); err != nil {
 		return nil, err

@@ -53,13 +53,13 @@ type FindFatesRow struct {
 // FindFates tells what stands for the given ids now: the classification of rows that a settle, a renewal or an operator's statement did not
 // change. state is the outcome of a settled message, else pending, leased or parked; an id that does not come back is unknown in this scope.
 // token is the current one, zeros when free. Guard: scope. Index: primary keys. Locks: none.
-func (q *Queries) FindFates(ctx context.Context, db DBTX, arg FindFatesParams) ([]FindFatesRow, error) {
+func (q *Queries) FindFates(ctx context.Context, db DBTX, arg FindFatesParams) ([]*FindFatesRow, error) {
 	rows, err := db.QueryContext(ctx, findFates, pq.Array(arg.Ids), arg.AllTenants, pq.Array(arg.Scope))
 	if err != nil {
 		return nil, err
 	}
 	defer rows.Close()
-	var items []FindFatesRow
+	var items []*FindFatesRow
 	for rows.Next() {
 		var i FindFatesRow
 		if err := rows.Scan(
@@ -73,7 +73,7 @@ func (q *Queries) FindFates(ctx context.Context, db DBTX, arg FindFatesParams) (
 		); err != nil {
 			return nil, err
 		}
-		items = append(items, i)
+		items = append(items, &i)
 	}
 	if err := rows.Close(); err != nil {
 		return nil, err
@@ -472,7 +472,7 @@ type SettleRetryRow struct {
 // SettleRetry frees messages for another attempt after their delay (microseconds). One that is too old by now is written as dead, cause
 // age, and returned so (aged). last_errors are at most 256 bytes and stay with the queue row; reasons are kept for the dead.
 // Guard: id, token, consumer, target, scope, lease. Index: primary keys. Locks: queue rows, then order leases, in id order.
-func (q *Queries) SettleRetry(ctx context.Context, db DBTX, arg SettleRetryParams) ([]SettleRetryRow, error) {
+func (q *Queries) SettleRetry(ctx context.Context, db DBTX, arg SettleRetryParams) ([]*SettleRetryRow, error) {
 	rows, err := db.QueryContext(ctx, settleRetry,
 		pq.Array(arg.MaxAges),
 		pq.Array(arg.Ids),
@@ -492,13 +492,13 @@ func (q *Queries) SettleRetry(ctx context.Context, db DBTX, arg SettleRetryParam
 		return nil, err
 	}
 	defer rows.Close()
-	var items []SettleRetryRow
+	var items []*SettleRetryRow
 	for rows.Next() {
 		var i SettleRetryRow
 		if err := rows.Scan(&i.ID, &i.Attempt, &i.Aged); err != nil {
 			return nil, err
 		}
-		items = append(items, i)
+		items = append(items, &i)
 	}
 	if err := rows.Close(); err != nil {
 		return nil, err

@@ -82,7 +82,7 @@ type FindReadersRow struct {
 
 // FindReaders lists the named readers and where they stand, in the order of their names: those named, or all after a name.
 // Guard: names. Index: reader_pkey. Locks: none.
-func (q *Queries) FindReaders(ctx context.Context, db DBTX, arg FindReadersParams) ([]FindReadersRow, error) {
+func (q *Queries) FindReaders(ctx context.Context, db DBTX, arg FindReadersParams) ([]*FindReadersRow, error) {
 	rows, err := db.QueryContext(ctx, findReaders,
 		arg.AllNames,
 		pq.Array(arg.Names),
@@ -93,7 +93,7 @@ func (q *Queries) FindReaders(ctx context.Context, db DBTX, arg FindReadersParam
 		return nil, err
 	}
 	defer rows.Close()
-	var items []FindReadersRow
+	var items []*FindReadersRow
 	for rows.Next() {
 		var i FindReadersRow
 		if err := rows.Scan(
@@ -106,7 +106,7 @@ func (q *Queries) FindReaders(ctx context.Context, db DBTX, arg FindReadersParam
 		); err != nil {
 			return nil, err
 		}
-		items = append(items, i)
+		items = append(items, &i)
 	}
 	if err := rows.Close(); err != nil {
 		return nil, err
@@ -144,13 +144,13 @@ type ReadEndRow struct {
 
 // ReadEnd gives the place after which nothing is to be read yet; its rows are as the closing row of ReadEvents.
 // Guard: horizon. Index: event_order. Locks: none.
-func (q *Queries) ReadEnd(ctx context.Context, db DBTX) ([]ReadEndRow, error) {
+func (q *Queries) ReadEnd(ctx context.Context, db DBTX) ([]*ReadEndRow, error) {
 	rows, err := db.QueryContext(ctx, readEnd)
 	if err != nil {
 		return nil, err
 	}
 	defer rows.Close()
-	var items []ReadEndRow
+	var items []*ReadEndRow
 	for rows.Next() {
 		var i ReadEndRow
 		if err := rows.Scan(
@@ -162,7 +162,7 @@ func (q *Queries) ReadEnd(ctx context.Context, db DBTX) ([]ReadEndRow, error) {
 		); err != nil {
 			return nil, err
 		}
-		items = append(items, i)
+		items = append(items, &i)
 	}
 	if err := rows.Close(); err != nil {
 		return nil, err
@@ -288,7 +288,7 @@ type ReadEventsRow struct {
 // 0 the stream goes on there, 1 no such place in this incarnation, 2 what followed it was purged, 3 the tables were restored from a dump: AdoptStream.
 // No event comes unless it is 0. An empty incarnation is the place before the oldest event there is.
 // Guard: incarnation, scope, horizon. Index: event_order; event_pkey for the given place. Locks: none.
-func (q *Queries) ReadEvents(ctx context.Context, db DBTX, arg ReadEventsParams) ([]ReadEventsRow, error) {
+func (q *Queries) ReadEvents(ctx context.Context, db DBTX, arg ReadEventsParams) ([]*ReadEventsRow, error) {
 	rows, err := db.QueryContext(ctx, readEvents,
 		arg.AfterTransactionID,
 		arg.Incarnation,
@@ -306,7 +306,7 @@ func (q *Queries) ReadEvents(ctx context.Context, db DBTX, arg ReadEventsParams)
 		return nil, err
 	}
 	defer rows.Close()
-	var items []ReadEventsRow
+	var items []*ReadEventsRow
 	for rows.Next() {
 		var i ReadEventsRow
 		if err := rows.Scan(
@@ -326,7 +326,7 @@ func (q *Queries) ReadEvents(ctx context.Context, db DBTX, arg ReadEventsParams)
 		); err != nil {
 			return nil, err
 		}
-		items = append(items, i)
+		items = append(items, &i)
 	}
 	if err := rows.Close(); err != nil {
 		return nil, err
@@ -364,13 +364,13 @@ type ReadSourceRow struct {
 
 // ReadSource reads one event by all that names it. A committed one is found whatever the horizon.
 // Guard: position, id and tenant. Index: event_pkey. Locks: none.
-func (q *Queries) ReadSource(ctx context.Context, db DBTX, arg ReadSourceParams) ([]ReadSourceRow, error) {
+func (q *Queries) ReadSource(ctx context.Context, db DBTX, arg ReadSourceParams) ([]*ReadSourceRow, error) {
 	rows, err := db.QueryContext(ctx, readSource, arg.Position, arg.EventID, arg.Tenant)
 	if err != nil {
 		return nil, err
 	}
 	defer rows.Close()
-	var items []ReadSourceRow
+	var items []*ReadSourceRow
 	for rows.Next() {
 		var i ReadSourceRow
 		if err := rows.Scan(
@@ -387,7 +387,7 @@ func (q *Queries) ReadSource(ctx context.Context, db DBTX, arg ReadSourceParams)
 		); err != nil {
 			return nil, err
 		}
-		items = append(items, i)
+		items = append(items, &i)
 	}
 	if err := rows.Close(); err != nil {
 		return nil, err

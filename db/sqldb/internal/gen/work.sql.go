@@ -64,13 +64,13 @@ type CheckRoleRow struct {
 
 // CheckRole reads what the session's role may do and whether it may do too much: lease and settle are false when a privilege that a sender
 // needs is missing; owner is true for a member of the owning role too. schema_name is the schema's. Guard: none. Index: the catalogue's. Locks: none.
-func (q *Queries) CheckRole(ctx context.Context, db DBTX, arg CheckRoleParams) ([]CheckRoleRow, error) {
+func (q *Queries) CheckRole(ctx context.Context, db DBTX, arg CheckRoleParams) ([]*CheckRoleRow, error) {
 	rows, err := db.QueryContext(ctx, checkRole, arg.SchemaName)
 	if err != nil {
 		return nil, err
 	}
 	defer rows.Close()
-	var items []CheckRoleRow
+	var items []*CheckRoleRow
 	for rows.Next() {
 		var i CheckRoleRow
 		if err := rows.Scan(
@@ -82,7 +82,7 @@ func (q *Queries) CheckRole(ctx context.Context, db DBTX, arg CheckRoleParams) (
 		); err != nil {
 			return nil, err
 		}
-		items = append(items, i)
+		items = append(items, &i)
 	}
 	if err := rows.Close(); err != nil {
 		return nil, err
@@ -116,13 +116,13 @@ type FindCredentialRow struct {
 
 // FindCredential reads what a named worker is verified by, a row for each consumer and tenant that it is let in for; none comes back for a name
 // that nobody has. Guard: exact name. Index: credential_pkey, credential_scope_pkey. Locks: none.
-func (q *Queries) FindCredential(ctx context.Context, db DBTX, arg FindCredentialParams) ([]FindCredentialRow, error) {
+func (q *Queries) FindCredential(ctx context.Context, db DBTX, arg FindCredentialParams) ([]*FindCredentialRow, error) {
 	rows, err := db.QueryContext(ctx, findCredential, arg.Name)
 	if err != nil {
 		return nil, err
 	}
 	defer rows.Close()
-	var items []FindCredentialRow
+	var items []*FindCredentialRow
 	for rows.Next() {
 		var i FindCredentialRow
 		if err := rows.Scan(
@@ -135,7 +135,7 @@ func (q *Queries) FindCredential(ctx context.Context, db DBTX, arg FindCredentia
 		); err != nil {
 			return nil, err
 		}
-		items = append(items, i)
+		items = append(items, &i)
 	}
 	if err := rows.Close(); err != nil {
 		return nil, err
