@@ -61,6 +61,10 @@ func (w *worker) confirm(now time.Time) {
 		w.stopHandOff(now)
 		return
 	}
+	if now.Before(w.confirms.until) {
+		w.look(w.confirms.until)
+		return
+	}
 	if !w.may(confirming, now) {
 		return
 	}
@@ -93,7 +97,7 @@ func (w *worker) ask(asked []outbox.Born) {
 		lease := w.leases[born.Message.Kind]
 		groups[lease] = append(groups[lease], born)
 	}
-	handOff := w.handOff
+	handOff, began := w.handOff, time.Now()
 	w.unconfirmed = len(asked)
 	var answers []func()
 	w.call(confirming, w.shortest/3, func(ctx context.Context) error {
@@ -111,8 +115,9 @@ func (w *worker) ask(asked []outbox.Born) {
 		return nil
 	}, func(err error) {
 		w.unconfirmed = 0
-		if err == nil {
-			w.outage.worked(confirming, time.Now())
+		if now := time.Now(); err == nil {
+			w.outage.worked(confirming, now)
+			w.confirms.called(len(asked), now.Sub(began), now)
 		}
 		for _, answer := range answers {
 			answer()

@@ -16,6 +16,10 @@ func (w *worker) lease(now time.Time) {
 	if room <= 0 || w.closed(now) || !w.may(leasing, now) {
 		return
 	}
+	if w.schedule.hasCommitsAlone() && now.Before(w.passes.until) {
+		w.look(w.passes.until)
+		return
+	}
 	at := w.schedule.scanAt()
 	if now.Before(at) || w.schedule.hurries() {
 		if p, ok := w.schedule.plan(now, min(room, w.most)); ok {
@@ -100,6 +104,7 @@ func (w *worker) pass(p plan) {
 		}
 		w.outage.worked(leasing, now)
 		moved := len(pass.Messages) + len(pass.Buried)
+		w.passes.called(moved, now.Sub(began), now)
 		if moved >= w.most && now.Sub(began) < within/3 {
 			w.most = min(2*w.most, w.config.Batch)
 		}

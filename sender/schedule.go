@@ -18,11 +18,11 @@ const (
 // A schedule decides which lanes to lease from, in which order and how much of each, and when to look for lanes that have due messages (a
 // scan). It does no I/O and reads no clock. Its instants are the sender's own and measure intervals only; marks are the database's.
 //
-// A scan puts every lane back to its front, and passes go on from their marks. What lies below a mark (a late commit, a lease that ran out
-// or was given back, a row that was locked) is found by the next scan. That follows as soon as the passes came back short, a second after
-// the last one otherwise, and after a poll when nothing is due; but scans take no more than about a tenth of the time, however many dead
-// entries they walk over. A single slow one, which waited for a lock or a connection, says nothing of the next, and the first one, which also
-// connects, nothing at all.
+// A scan puts every lane back to its front, its earliest message, and passes go on from their marks. What lies below a mark (a late commit, a
+// lease that ran out or was given back, a row that was locked) is found by the next scan. That follows as soon as the passes came back short, a
+// second after the last one otherwise, and after a poll when nothing is due; but scans take no more than about a tenth of the time, however many
+// dead entries they walk over. A single slow one, which waited for a lock or a connection, says nothing of the next, and the first one, which
+// also connects, nothing at all.
 //
 // What is committed mostly belongs to a lane that had something lately. So a wake-up is followed by a pass over such lanes, from a little before
 // their marks, without a scan; the scan that follows finds what that missed.
@@ -44,6 +44,7 @@ type schedule struct {
 	fresh        bool          // it found something, and there was no pass since then
 	fruitful     bool          // a pass since then leased or buried something
 	woken        bool          // something was committed since it began
+	again        bool          // and since the last pass began
 
 	lately []*lane // of which a pass got something, the last one first
 	eager  bool    // some of these are to be passed over for a commit
@@ -80,7 +81,12 @@ func newSchedule(poll time.Duration, leases map[string]time.Duration) *schedule 
 
 // wake says that something was committed.
 func (s *schedule) wake() {
-	s.woken = true
+	s.woken, s.again = true, true
+	s.reopenLately()
+}
+
+// reopenLately lets the next pass come back to the lanes that had something lately.
+func (s *schedule) reopenLately() {
 	for _, l := range s.lately {
 		if l.drained {
 			s.reopen(l)
@@ -91,6 +97,17 @@ func (s *schedule) wake() {
 
 // hurries says whether a pass over lanes that had something lately comes before a scan that is due. Only one does.
 func (s *schedule) hurries() bool { return s.eager && !s.peeked }
+
+// hasCommitsAlone says whether all there is to lease is what was committed after its lane was drained.
+func (s *schedule) hasCommitsAlone() bool {
+	reopened := 0
+	for _, l := range s.lately {
+		if l.reopened {
+			reopened++
+		}
+	}
+	return reopened > 0 && reopened == s.open
+}
 
 // scanAt is when the next scan is due.
 func (s *schedule) scanAt() time.Time {
@@ -128,7 +145,7 @@ func (s *schedule) scanned(due []outbox.DueLane, began, ended time.Time) {
 	s.lanes, s.ring, s.open = make(map[outbox.Lane]*lane, len(due)), nil, len(due)
 	slices.SortFunc(due, func(a, b outbox.DueLane) int { return strings.Compare(a.Tenant, b.Tenant) })
 	for _, d := range due {
-		l := &lane{Lane: d.Lane, since: d.Since}
+		l := &lane{Lane: d.Lane, since: d.Since, mark: outbox.Mark{Due: d.Since}} // what is dead before it was walked over once
 		if before, ok := known[d.Lane]; ok {
 			l.served = before.served
 		}
@@ -148,6 +165,9 @@ func (s *schedule) scanned(due []outbox.DueLane, began, ended time.Time) {
 		s.lanes[l.Lane] = l
 	}
 	s.eager = false
+	if s.woken { // while it ran
+		s.reopenLately()
+	}
 	s.forgetTroubles(ended)
 }
 

@@ -45,10 +45,11 @@ func (w *worker) flushAt() time.Time {
 }
 
 func (w *worker) record(batch []*held) {
-	settlings := make([]outbox.Settling, len(batch))
-	for i, h := range batch {
-		settlings[i] = outbox.Settling{Message: h.Message, Outcome: h.outcome, Reconciles: h.handler.Reconcile != nil, Failures: h.failures}
+	settlings := w.settlings[:0]
+	for _, h := range batch {
+		settlings = append(settlings, outbox.Settling{Message: h.Message, Outcome: h.outcome, Reconciles: h.handler.Reconcile != nil, Failures: h.failures})
 	}
+	w.settlings = settlings
 	// Over a slow link passes alone, which measure it, lease more than they may ask for.
 	follow := w.following > 0 && !w.stop.begun && !w.untrusted(time.Now()) && len(batch) <= w.most
 	worker, lease := w.id, w.shortest
@@ -70,6 +71,7 @@ func (w *worker) record(batch []*held) {
 		if err == nil {
 			w.outage.worked(settling, now)
 		}
+		clear(settlings) // lest payloads stay until the next
 		w.settled(batch, results)
 		w.take(successors, lease, since)
 		if followErr != nil && w.calls.Err() == nil {

@@ -12,6 +12,7 @@ import (
 const (
 	maxLanes    = 1_000 // of one pass
 	minLanes    = 16    // offered to a pass however little it may lease
+	leastTurn   = 4     // messages of a turn, however many tenants there are: to go to a lane costs more than to lease a message
 	patientTurn = 8     // one turn in so many is the one of the lane that has waited longest
 
 	mostLately = 16                     // lanes passed over for a commit
@@ -32,7 +33,7 @@ type plan struct {
 // plan gives the next pass, with room for so many messages.
 //
 // Tenants are served round robin: the pass starts with the tenant whose turn it is, and its room is shared evenly among the first lanes of
-// all; their second lanes get what the first ones leave. Within a tenant the highest priority is first, and of one priority the lane that
+// all, with a few messages at least for each as far as it reaches; their second lanes get what the first ones leave. Within a tenant the highest priority is first, and of one priority the lane that
 // has waited longest; but one turn in eight goes to the lane that has waited longest of all, so that the lowest priority still moves.
 // Lanes of kinds whose leases differ in length take different passes: a tenant whose first choice has another length than that of the tenant
 // whose turn it is waits for the next pass.
@@ -44,7 +45,7 @@ func (s *schedule) plan(now time.Time, room int) (plan, bool) {
 		return plan{}, false
 	}
 	p := plan{limit: room}
-	most := min(maxLanes, max(minLanes, 4*room))
+	most := min(maxLanes, max(minLanes, room))
 	var turns [][]*lane
 	for t := range s.inTurn() {
 		lanes := slices.DeleteFunc(t.turn(), func(l *lane) bool { return s.troubles[l.Lane] != nil })
@@ -77,7 +78,8 @@ func (s *schedule) plan(now time.Time, room int) (plan, bool) {
 	if p.tenants == 0 {
 		return plan{}, false
 	}
-	p.quota = (room + p.tenants - 1) / p.tenants
+	s.again = false
+	p.quota = max((room+p.tenants-1)/p.tenants, min(leastTurn, room))
 	return p, true
 }
 
@@ -138,6 +140,9 @@ func (s *schedule) passed(p plan, progress []outbox.LaneProgress, moved int, too
 	}
 	if last >= 0 && p.tenants > 0 {
 		s.passTurn(p, last, progress[last].Picked)
+	}
+	if s.again { // the pass may not have seen it
+		s.reopenLately()
 	}
 	return rescanned
 }

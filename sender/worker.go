@@ -20,6 +20,7 @@ type worker struct {
 	schedule *schedule
 	most     int // that a pass may lease now, at most a batch
 	asked    int // of the pass under way
+	passes   rest
 	counts   Counts
 
 	events      chan func()
@@ -29,6 +30,7 @@ type worker struct {
 	hinters     sync.WaitGroup
 	handOff     *outbox.HandOff // nil without one
 	unconfirmed int             // messages that a confirmation is under way for
+	confirms    rest
 
 	calls    context.Context // of database calls: detached from Run's, it ends when a stop can wait no longer
 	endCalls context.CancelFunc
@@ -38,15 +40,16 @@ type worker struct {
 
 	handlers  context.Context // of handlers: detached too
 	pace      pace
-	waiting   []*held    // for a slot, in the order to start them
-	running   running    // their handlers
-	starts    chan *held // to goroutines that have performed a message
-	idle      int        // of these goroutines
-	finished  []*held    // to be settled
-	unwanted  []*held    // to be released
-	suspects  int        // of those that wait or run
-	following int        // ordered messages that finished and hold their slot for a successor
-	pressing  bool       // some of the finished have to be recorded before more is leased
+	waiting   []*held           // for a slot, in the order to start them
+	running   running           // their handlers
+	starts    chan *held        // to goroutines that have performed a message
+	idle      int               // of these goroutines
+	finished  []*held           // to be settled
+	settlings []outbox.Settling // of the settle under way
+	unwanted  []*held           // to be released
+	suspects  int               // of those that wait or run
+	following int               // ordered messages that finished and hold their slot for a successor
+	pressing  bool              // some of the finished have to be recorded before more is leased
 
 	identity     *outbox.Identity // nil without a credential
 	trustedUntil time.Time
