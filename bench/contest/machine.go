@@ -2,8 +2,10 @@ package contest
 
 import (
 	"context"
+	"fmt"
 	"os"
 	"runtime"
+	"runtime/metrics"
 	"strconv"
 	"strings"
 )
@@ -23,7 +25,7 @@ func (s *Server) Machine(ctx context.Context) (Machine, error) {
 	m := Machine{
 		CPU:    runtime.GOARCH,
 		Cores:  runtime.NumCPU(),
-		Go:     runtime.Version(),
+		Go:     fmt.Sprintf("%s with GOGC=%d", runtime.Version(), gcPercent()),
 		System: strings.TrimSpace(runtime.GOOS + " " + field("/proc/sys/kernel/osrelease", "")),
 	}
 	if model := field("/proc/cpuinfo", "model name"); model != "" {
@@ -47,6 +49,12 @@ func (s *Server) Machine(ctx context.Context) (Machine, error) {
 		m.Settings = append(m.Settings, setting)
 	}
 	return m, rows.Err()
+}
+
+func gcPercent() uint64 {
+	percent := []metrics.Sample{{Name: "/gc/gogc:percent"}}
+	metrics.Read(percent)
+	return percent[0].Value.Uint64()
 }
 
 // field is what a file says of a name, or its first line where no name is asked for; "" where there is none.

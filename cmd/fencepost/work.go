@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"log/slog"
+	"os"
+	"runtime/debug"
 	"strings"
 	"time"
 
@@ -136,6 +138,9 @@ func (w *working) run(cmd *cobra.Command, args []string) error {
 	}
 	if w.config.Credential, err = w.credential(); err != nil {
 		return err
+	}
+	if os.Getenv("GOGC") == "" {
+		debug.SetGCPercent(400) // the heap is a few megabytes, which the default collects dozens of times a second
 	}
 	secrets, err := w.secrets(cmd)
 	if err != nil {

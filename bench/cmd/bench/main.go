@@ -10,6 +10,7 @@ import (
 	"fmt"
 	"os"
 	"os/signal"
+	"runtime/debug"
 	"slices"
 	"strings"
 )
@@ -48,10 +49,17 @@ var workloads = []workload{
 	{"W15", "one hot order key and 1,000 warm ones", orderKeys},
 }
 
+// gcPercent is for every contender written in Go: a program that does nothing else has a heap of a few megabytes, which the default of 100 collects
+// dozens of times a second, as it would not that of a service.
+const gcPercent = 400
+
 // others are whom --peers can name; each takes part in those workloads that it can do.
 var others = []string{"floor", "pgbench", "river", "watermill", "graphile", "pg-boss"}
 
 func main() {
+	if os.Getenv("GOGC") == "" {
+		debug.SetGCPercent(gcPercent)
+	}
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
 	defer stop()
 	if err := run(ctx, os.Args[1:]); err != nil && !errors.Is(err, flag.ErrHelp) {
