@@ -7,6 +7,7 @@ import (
 	"errors"
 	"os"
 	"os/exec"
+	"runtime"
 	"strings"
 	"syscall"
 	"testing"
@@ -73,7 +74,11 @@ func TestTheGroupEnds(t *testing.T) {
 // The group does not outlive a worker that is killed, be it before the guard was told of the group.
 func TestTheGroupEndsWithItsWorker(t *testing.T) {
 	t.Parallel()
-	for _, as := range []string{asWorker, asStarter} {
+	ways := []string{asWorker}
+	if runtime.GOOS == "linux" { // elsewhere a guard cannot find it
+		ways = append(ways, asStarter)
+	}
+	for _, as := range ways {
 		t.Run(as, func(t *testing.T) {
 			t.Parallel()
 			v := keepVigil(t)

@@ -25,13 +25,16 @@ func awaitExit(process *os.Process) (reap func() (*os.ProcessState, error)) {
 	}
 }
 
-// killStarted kills the groups of the processes with a mark, which a worker started last. Until the worker is gone with all its threads the
-// kernel may not have killed the command yet, which may go on starting others.
+// killStarted kills the processes with a mark, which a worker started last. Until the worker is gone with all its threads the kernel may not have
+// killed the command yet, which may go on starting others; and one look can miss a process that another started during it.
 func killStarted(worker int, mark string) {
-	for pause := time.Millisecond; ; pause = min(2*pause, time.Second) {
+	pause := time.Millisecond
+	for clean := 0; clean < 2; pause = min(2*pause, time.Second) {
 		gone := syscall.Getppid() != worker
-		if !killMarked(mark) && gone {
-			return
+		if killMarked(mark) || !gone {
+			clean = 0
+		} else {
+			clean++
 		}
 		time.Sleep(pause)
 	}
@@ -47,12 +50,7 @@ func killMarked(mark string) (found bool) {
 			continue // it has ended, or is another user's
 		}
 		pid, err := strconv.Atoi(filepath.Base(filepath.Dir(path)))
-		if err != nil {
-			continue
-		}
-		if group, err := syscall.Getpgid(pid); err == nil && group > 1 && syscall.Kill(-group, syscall.SIGKILL) == nil {
-			found = true
-		}
+		found = err == nil && syscall.Kill(pid, syscall.SIGKILL) == nil || found
 	}
 	return found
 }

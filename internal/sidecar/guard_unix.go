@@ -20,9 +20,10 @@ import (
 // A guard is a process that outlives a worker which is killed, and then kills the groups of its commands. It is told of them over a pipe, whose
 // end is the end of the worker.
 type guard struct {
-	mu   sync.Mutex
-	to   io.WriteCloser
-	gone chan struct{}
+	starting sync.Mutex
+	telling  sync.Mutex
+	to       io.WriteCloser
+	gone     chan struct{}
 }
 
 // startGuard starts it in a session of its own, out of reach of what a terminal sends, and with no environment.
@@ -52,8 +53,8 @@ func startGuard(args []string) (*guard, error) {
 // is a group to tell it of, so that it finds the group also when the worker dies in between. Commands start one at a time, as a fork does.
 func (g *guard) start(start func(mark string) (*os.Process, error)) (*os.Process, error) {
 	mark := rand.Text()
-	g.mu.Lock()
-	defer g.mu.Unlock()
+	g.starting.Lock()
+	defer g.starting.Unlock()
 	if err := g.tell("?%d %s\n", os.Getpid(), mark); err != nil {
 		return nil, err
 	}
@@ -70,23 +71,22 @@ func (g *guard) start(start func(mark string) (*os.Process, error)) (*os.Process
 }
 
 // forget ends that, before the group's number can become another's.
-func (g *guard) forget(group int) {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	_ = g.tell("-%d\n", group)
-}
+func (g *guard) forget(group int) { _ = g.tell("-%d\n", group) }
 
 func (g *guard) tell(format string, args ...any) error {
+	g.telling.Lock()
+	defer g.telling.Unlock()
 	if _, err := fmt.Fprintf(g.to, format, args...); err != nil {
 		return fmt.Errorf("guard: %w", err)
 	}
 	return nil
 }
 
+// close waits for a start under way: the guard would look for that command as long as this process lives.
 func (g *guard) close() {
-	g.mu.Lock()
+	g.starting.Lock()
 	g.to.Close()
-	g.mu.Unlock()
+	g.starting.Unlock()
 	<-g.gone
 }
 
