@@ -48,4 +48,9 @@ func TestBacklogDoesNotRest(t *testing.T) {
 	if !b.hasCommitsAlone() {
 		t.Error("there is nothing else")
 	}
+	b.due[full] = 1_000
+	b.rescan() // of the two that the wake-up reopened it finds one
+	if b.hasCommitsAlone() {
+		t.Error("there is a backlog again")
+	}
 }

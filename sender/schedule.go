@@ -44,7 +44,7 @@ type schedule struct {
 	fresh        bool          // it found something, and there was no pass since then
 	fruitful     bool          // a pass since then leased or buried something
 	woken        bool          // something was committed since it began
-	again        bool          // and since the last pass began
+	unseen       bool          // something was committed since the last pass began
 
 	lately []*lane // of which a pass got something, the last one first
 	eager  bool    // some of these are to be passed over for a commit
@@ -81,7 +81,7 @@ func newSchedule(poll time.Duration, leases map[string]time.Duration) *schedule 
 
 // wake says that something was committed.
 func (s *schedule) wake() {
-	s.woken, s.again = true, true
+	s.woken, s.unseen = true, true
 	s.reopenLately()
 }
 
@@ -161,7 +161,7 @@ func (s *schedule) scanned(due []outbox.DueLane, began, ended time.Time) {
 			s.lately[i] = found
 			continue
 		}
-		l.drained = true
+		l.drained, l.reopened = true, false
 		s.lanes[l.Lane] = l
 	}
 	s.eager = false

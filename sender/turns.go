@@ -33,12 +33,13 @@ type plan struct {
 // plan gives the next pass, with room for so many messages.
 //
 // Tenants are served round robin: the pass starts with the tenant whose turn it is, and its room is shared evenly among the first lanes of
-// all, with a few messages at least for each as far as it reaches; their second lanes get what the first ones leave. Within a tenant the highest priority is first, and of one priority the lane that
-// has waited longest; but one turn in eight goes to the lane that has waited longest of all, so that the lowest priority still moves.
-// Lanes of kinds whose leases differ in length take different passes: a tenant whose first choice has another length than that of the tenant
+// all, with a few messages at least for each as far as it reaches; their second lanes get what the first ones leave. Within a tenant the
+// highest priority is first, and of one priority the lane that has waited longest; but one turn in eight goes to the lane that has waited
+// longest of all, so that the lowest priority still moves. Lanes of kinds whose leases differ in length take different passes: a tenant whose first choice has another length than that of the tenant
 // whose turn it is waits for the next pass.
 func (s *schedule) plan(now time.Time, room int) (plan, bool) {
 	if p, ok := s.probe(now, room); ok {
+		s.unseen = false
 		return p, true
 	}
 	if !s.leasable() {
@@ -78,7 +79,7 @@ func (s *schedule) plan(now time.Time, room int) (plan, bool) {
 	if p.tenants == 0 {
 		return plan{}, false
 	}
-	s.again = false
+	s.unseen = false
 	p.quota = max((room+p.tenants-1)/p.tenants, min(leastTurn, room))
 	return p, true
 }
@@ -141,7 +142,7 @@ func (s *schedule) passed(p plan, progress []outbox.LaneProgress, moved int, too
 	if last >= 0 && p.tenants > 0 {
 		s.passTurn(p, last, progress[last].Picked)
 	}
-	if s.again { // the pass may not have seen it
+	if s.unseen { // by the pass, perhaps
 		s.reopenLately()
 	}
 	return rescanned
