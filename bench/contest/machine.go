@@ -2,7 +2,7 @@ package contest
 
 import (
 	"context"
-	"fmt"
+	"math"
 	"os"
 	"runtime"
 	"runtime/metrics"
@@ -25,7 +25,7 @@ func (s *Server) Machine(ctx context.Context) (Machine, error) {
 	m := Machine{
 		CPU:    runtime.GOARCH,
 		Cores:  runtime.NumCPU(),
-		Go:     fmt.Sprintf("%s with GOGC=%d", runtime.Version(), gcPercent()),
+		Go:     runtime.Version() + " with GOGC=" + gcPercent(),
 		System: strings.TrimSpace(runtime.GOOS + " " + field("/proc/sys/kernel/osrelease", "")),
 	}
 	if model := field("/proc/cpuinfo", "model name"); model != "" {
@@ -51,10 +51,13 @@ func (s *Server) Machine(ctx context.Context) (Machine, error) {
 	return m, rows.Err()
 }
 
-func gcPercent() uint64 {
+func gcPercent() string {
 	percent := []metrics.Sample{{Name: "/gc/gogc:percent"}}
 	metrics.Read(percent)
-	return percent[0].Value.Uint64()
+	if n := percent[0].Value.Uint64(); n <= math.MaxInt32 {
+		return strconv.FormatUint(n, 10)
+	}
+	return "off"
 }
 
 // field is what a file says of a name, or its first line where no name is asked for; "" where there is none.

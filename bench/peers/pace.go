@@ -48,7 +48,11 @@ func (p *pace) run(ctx context.Context, pool *pgxpool.Pool, transaction func(ctx
 	group, producing := errgroup.WithContext(ctx)
 	p.start = time.Now()
 	for number, due := range p.times {
-		time.Sleep(due - time.Since(p.start))
+		select {
+		case <-time.After(due - time.Since(p.start)):
+		case <-producing.Done():
+			return nil, group.Wait()
+		}
 		group.Go(func() error {
 			return transaction(producing, stamped{pool, func() { p.committed[number] = time.Since(p.start) }}, number)
 		})

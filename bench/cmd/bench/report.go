@@ -81,10 +81,10 @@ func (r *report) ratio(one, other *row, name string) float64 {
 		one, other = other, one
 	}
 	above, below := one.values(name), other.values(name)
-	ratios := make([]float64, min(len(above), len(below)))
-	for i := range ratios {
+	var ratios []float64
+	for i := range min(len(above), len(below)) {
 		if below[i] != 0 { // else nothing can be said
-			ratios[i] = above[i] / below[i]
+			ratios = append(ratios, above[i]/below[i])
 		}
 	}
 	return median(ratios)

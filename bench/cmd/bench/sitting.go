@@ -86,10 +86,11 @@ func (t turn) row() (peer, variant string) {
 	return t.contender.Name(), t.variant
 }
 
-// rounds lets them take turns.
+// rounds lets them take turns, each round another one first: nobody always has to work while the server cleans up after the same one.
 func (s *sitting) rounds(ctx context.Context, turns []turn) error {
 	for round := range s.options.rounds {
-		for _, t := range turns {
+		for i := range turns {
+			t := turns[(round+i)%len(turns)]
 			peer, variant := t.row()
 			figures, err := t.run(ctx)
 			if err != nil {

@@ -139,6 +139,7 @@ func (p *program) run(ctx context.Context, args ...string) ([]byte, error) {
 	var complaints strings.Builder
 	command := exec.CommandContext(ctx, p.path, args...)
 	command.Stderr = &complaints
+	command.Env = append(os.Environ(), "GOGC=400") // that of both, whatever each sets by itself
 	out, err := command.Output()
 	if err != nil {
 		return nil, fmt.Errorf("%w\n%s", err, complaints.String())

@@ -5,11 +5,12 @@ import pg from 'pg'
 
 const serve = async (verbs) => {
   console.log('= 0') // ready
-  for await (const line of createInterface({ input: process.stdin })) {
+  const lines = createInterface({ input: process.stdin })
+  lines.on('close', () => process.exit(0)) // also while a verb runs: whoever asked for it is gone
+  for await (const line of lines) {
     const [verb, ...numbers] = line.split(' ')
     console.log(`= ${(await verbs[verb](...numbers.map(Number))) ?? 0}`)
   }
-  process.exit(0)
 }
 
 // reached waits for a condition.
