@@ -35,8 +35,8 @@ type plan struct {
 // Tenants are served round robin: the pass starts with the tenant whose turn it is, and its room is shared evenly among the first lanes of
 // all, with a few messages at least for each as far as it reaches; their second lanes get what the first ones leave. Within a tenant the
 // highest priority is first, and of one priority the lane that has waited longest; but one turn in eight goes to the lane that has waited
-// longest of all, so that the lowest priority still moves. Lanes of kinds whose leases differ in length take different passes: a tenant whose first choice has another length than that of the tenant
-// whose turn it is waits for the next pass.
+// longest of all, so that the lowest priority still moves. Lanes of kinds whose leases differ in length take different passes: a tenant whose
+// first choice has another length than that of the tenant whose turn it is waits for the next pass.
 func (s *schedule) plan(now time.Time, room int) (plan, bool) {
 	if p, ok := s.probe(now, room); ok {
 		s.unseen = false
